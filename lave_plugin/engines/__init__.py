@@ -1,0 +1,1 @@
+"""Adapters: each knows everything about its engine and nothing about parsing."""

@@ -1,0 +1,131 @@
+"""The way in: every constrained request gets a session, or a sentence that says why not."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from sglang.srt.managers.schedule_batch import FINISH_ABORT
+
+from lave_plugin.engines.sglang.config import NOT_COVERED
+from lave_plugin.engines.sglang.grammars import LaveGrammar, constraint_of
+from lave_plugin.grammar.vocabulary import UNSPELLABLE
+from lave_plugin.session import Session
+
+_FIELDS = ("json_schema", "regex", "ebnf", "structural_tag")
+
+
+def constraint_field(request: Any) -> str | None:
+    """The sampling parameter that constrains ``request``, if one does."""
+    for name in _FIELDS:
+        if getattr(request.sampling_params, name) is not None:
+            return name
+    return None
+
+
+def validate_request(result: str | None, dllm_config, request) -> str | None:
+    """Hook behind ``DllmConfig.validate_request``: a sentence refuses the request with 400."""
+    field = constraint_field(request)
+    if result is not None or field is None:
+        return result
+    if dllm_config.constrained_decoding == "none":
+        return (
+            f"This server does not enforce {field}: it was started without "
+            "--constrained-decoding lave. Start it with that flag, or send the request "
+            "without the constraint."
+        )
+    if why := NOT_COVERED.get(dllm_config.algorithm):
+        return (
+            f"{field} cannot be enforced under --dllm-algorithm {dllm_config.algorithm}: "
+            f"{why}. Use LowConfidence or JointThreshold."
+        )
+    if request.require_reasoning:
+        return (
+            f"{field} together with reasoning is not supported yet: switch thinking off for "
+            "this request (chat_template_kwargs), or start the server without "
+            "--reasoning-parser."
+        )
+    return None
+
+
+def poll_grammar_queue(scheduler, running_batch=None) -> None:
+    """Hook before ``get_new_batch_dllm``.
+
+    The engine polls in ``_get_new_batch_prefill_raw`` only, where a dLLM scheduler never
+    comes by (seen in 0.5.23: every constrained request waits for ever).
+    """
+    if scheduler.grammar_manager.has_waiting_grammars():
+        for request in scheduler.grammar_manager.get_ready_grammar_requests():
+            scheduler._add_request_to_queue(request)
+
+
+def admit(original, scheduler, request, is_retracted: bool = False) -> None:
+    """Hook around ``Scheduler._add_request_to_queue``."""
+    dllm_config = scheduler.dllm_config
+    if dllm_config is None or constraint_field(request) is None or request.finished():
+        return original(scheduler, request, is_retracted)
+    if request.to_finish is None:
+        constraint = constraint_of(request.grammar)
+        # A preempted or retracted request comes by again, with its session.
+        if constraint is None or constraint.session is None:
+            refusal = open_session(scheduler, request, constraint)
+            if refusal is not None:
+                request.to_finish = FINISH_ABORT(refusal, HTTPStatus.BAD_REQUEST, "BadRequestError")
+    if isinstance(request.to_finish, FINISH_ABORT):
+        # The engine would let it run for one forward pass first; in a dLLM that is a
+        # whole block, without a bound if the model's choice stays MASK.
+        return end_now(scheduler, request)
+    return original(scheduler, request, is_retracted)
+
+
+def open_session(scheduler, request, constraint: LaveGrammar | None) -> str | None:
+    """Open the session of ``request``; a sentence if it cannot be served."""
+    field = constraint_field(request)
+    if constraint is None:
+        return (
+            f"{field} cannot be enforced: the engine made a "
+            f"{type(request.grammar).__name__} of it, which has no states."
+        )
+    tokens = constraint.states.over(request.sampling_params.stop_token_ids or ())
+    needed = tokens.tokens_to_finish(tokens.start)
+    if needed >= UNSPELLABLE:
+        return (
+            f"{field} cannot be enforced: the tokens of this model cannot spell its "
+            "shortest answer."
+        )
+    budget, limit = token_budget(scheduler, request)
+    if needed > budget:
+        return (
+            f"{limit} leaves {budget} tokens, but the shortest answer that {field} allows "
+            f"takes {needed} tokens, end token included. Allow at least {needed}."
+        )
+    seed = request.sampling_params.sampling_seed or 0
+    constraint.open_session(
+        request, Session(tokens, scheduler.dllm_config.lave_options, budget, seed)
+    )
+    return None
+
+
+def token_budget(scheduler, request) -> tuple[int, str]:
+    """Tokens that the answer may have, and the name of what limits it.
+
+    Besides ``max_new_tokens`` it is the context: the engine starts no block that does
+    not fit whole (``_finish_dllm_request_if_needed``).
+    """
+    block = scheduler.dllm_config.block_size
+    in_context = scheduler.model_config.context_len // block * block
+    left_in_context = in_context - len(request.origin_input_ids)
+    max_new_tokens = request.sampling_params.max_new_tokens
+    if left_in_context < max_new_tokens:
+        return max(left_in_context, 0), f"the context of {in_context} tokens"
+    return max_new_tokens, f"max_new_tokens={max_new_tokens}"
+
+
+def end_now(scheduler, request) -> None:
+    """Answer a request that is already refused, as ``handle_generate_request`` does."""
+    from sglang.srt.managers.scheduler import _make_abort_req
+
+    scheduler._release_aborted_request(request)
+    abort = _make_abort_req(request, finished_reason=request.to_finish.to_json())
+    request.time_stats.trace_ctx.abort(abort_info=abort.finished_reason)
+    scheduler.send_abort_output(abort, request)

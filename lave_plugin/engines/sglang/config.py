@@ -1,0 +1,74 @@
+"""Launch-time settings: what is refused at once, and what the checkpoint and the YAML say."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from lave_plugin.engines.sglang import arguments
+from lave_plugin.options import InvalidOptions, LaveOptions
+
+NOT_COVERED = {
+    "JointThresholdInDel": "it inserts and deletes tokens, which moves what was verified",
+    "Gemma4Renoise": "it has no masks: every position is drawn anew in every step",
+}
+"""Algorithms whose steps the constraint cannot follow, and why."""
+
+
+def check_launch(result: None, server_args) -> None:
+    """Hook behind ``ServerArgs.check_server_args``: refuse before anything is loaded.
+
+    Raises:
+        ValueError: with ``--constrained-decoding lave`` on a launch that cannot keep it.
+    """
+    if arguments.constrained_decoding(server_args) != "lave":
+        return
+    from sglang.srt.arg_groups.overrides import resolving_view
+
+    launch = resolving_view(server_args)
+    if launch.dllm_algorithm is None:
+        raise ValueError(
+            "--constrained-decoding lave is for diffusion language models: set "
+            "--dllm-algorithm as well, or leave the flag out, since SGLang constrains "
+            "autoregressive models by itself."
+        )
+    if launch.grammar_backend not in (None, "xgrammar"):
+        raise ValueError(
+            "--constrained-decoding lave reads the grammars that xgrammar compiles: set "
+            f"--grammar-backend xgrammar instead of {launch.grammar_backend}."
+        )
+    if launch.dllm_algorithm_config is not None:
+        import yaml
+
+        with open(launch.dllm_algorithm_config) as file:
+            settings = yaml.safe_load(file) or {}
+        try:
+            LaveOptions.from_mapping(settings.get("lave"))
+        except InvalidOptions as error:
+            raise ValueError(f"{launch.dllm_algorithm_config}: {error}") from error
+
+
+def complete_dllm_config(dllm_config, server_args):
+    """Hook behind ``DllmConfig.from_server_args``.
+
+    The engine has a table of mask ids by architecture (``dllm/config.py``). A checkpoint
+    that names its own knows better: tiny vocabularies don't even reach the table's ids.
+    """
+    if dllm_config is None:
+        return None
+    if dllm_config.mask_id >= 0:
+        mask_id = _checkpoint_mask_id(server_args.model_path, server_args.revision)
+        if mask_id is not None:
+            dllm_config.mask_id = mask_id
+    dllm_config.constrained_decoding = arguments.constrained_decoding(server_args)
+    dllm_config.lave_options = LaveOptions.from_mapping(dllm_config.algorithm_config.get("lave"))
+    return dllm_config
+
+
+@lru_cache(maxsize=4)
+def _checkpoint_mask_id(model_path: str, revision: str | None) -> int | None:
+    """``mask_token_id`` of the checkpoint's configuration, if it names one."""
+    from transformers import PretrainedConfig
+
+    settings, _ = PretrainedConfig.get_config_dict(model_path, revision=revision)
+    mask_id = settings.get("mask_token_id")
+    return mask_id if isinstance(mask_id, int) else None

@@ -1,0 +1,138 @@
+"""From the engine's compiled grammars to ours: states beside every matcher."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from sglang.srt.constrained.base_grammar_backend import InvalidGrammarObject
+from sglang.srt.constrained.reasoner_grammar_backend import (
+    ReasonerGrammarBackend,
+    ReasonerGrammarObject,
+)
+from sglang.srt.constrained.xgrammar_backend import XGrammarGrammar, XGrammarGrammarBackend
+
+from lave_plugin.engines.sglang import arguments
+from lave_plugin.grammar.automaton import Automaton
+from lave_plugin.grammar.compiler import automaton_of
+from lave_plugin.grammar.errors import UnsupportedGrammar
+from lave_plugin.grammar.token_automaton import TokenAutomaton
+from lave_plugin.grammar.vocabulary import Vocabulary
+from lave_plugin.session import Session
+
+logger = logging.getLogger(__name__)
+
+
+class States:
+    """The states of one compiled grammar, shared by all requests that use it."""
+
+    def __init__(self, automaton: Automaton, vocabulary: Vocabulary) -> None:
+        self._automaton = automaton
+        self._vocabulary = vocabulary
+        self._over: dict[Vocabulary, TokenAutomaton] = {}
+
+    def over(self, stop_tokens: Iterable[int]) -> TokenAutomaton:
+        """States over the vocabulary in which ``stop_tokens`` end an answer as well."""
+        vocabulary = self._vocabulary.with_stop_tokens(frozenset(stop_tokens))
+        if vocabulary not in self._over:
+            self._over[vocabulary] = TokenAutomaton(self._automaton, vocabulary)
+        return self._over[vocabulary]
+
+
+class LaveGrammar(XGrammarGrammar):
+    """The engine's grammar object of one request, with the states of its grammar.
+
+    Attributes:
+        states: shared with every other request that has this grammar.
+        session: this request's, from its admission on.
+    """
+
+    def __init__(self, compiled: XGrammarGrammar, states: States) -> None:
+        super().__init__(
+            compiled.matcher,
+            compiled.vocab_size,
+            compiled.ctx,
+            compiled.override_stop_tokens,
+            compiled.key_string,
+            compiled.grammar_stats,
+        )
+        self.states = states
+        self.session: Session | None = None
+        self._request: Any = None
+
+    def open_session(self, request: Any, session: Session) -> None:
+        """Begin the request's session."""
+        self._request, self.session = request, session
+
+    def copy(self) -> LaveGrammar:
+        return LaveGrammar(super().copy(), self.states)
+
+    def is_terminated(self) -> bool:
+        """Asked by ``Req.update_finish_state`` last, which matters with ``ignore_eos``."""
+        if self.session is None:
+            return False
+        self.session.follow(self._request.output_ids)
+        return self.session.ended
+
+
+def constraint_of(grammar: Any) -> LaveGrammar | None:
+    """The constraint in a request's grammar object, if it is one of ours."""
+    if isinstance(grammar, ReasonerGrammarObject):
+        grammar = grammar.grammar
+    return grammar if isinstance(grammar, LaveGrammar) else None
+
+
+def build_automata_with_grammars(result: None, manager, scheduler) -> None:
+    """Hook behind ``GrammarManager.__init__``.
+
+    The engine compiles on its backend's own threads, caches by grammar and reports
+    errors as 400; what is built beside the matcher has all of that.
+    """
+    if scheduler.dllm_config is None:
+        return
+    if arguments.constrained_decoding(scheduler.server_args) != "lave":
+        return
+    backend = manager.grammar_backend
+    if isinstance(backend, ReasonerGrammarBackend):
+        backend = backend.grammar_backend
+    if backend is None:
+        return  # --grammar-backend none, or no tokenizer: the engine refuses by itself
+    if not isinstance(backend, XGrammarGrammarBackend):
+        raise TypeError(
+            "--constrained-decoding lave reads the grammars that xgrammar compiles, and "
+            f"this server's grammar backend is {type(backend).__name__}"
+        )
+    vocabulary = vocabulary_of(
+        scheduler.tokenizer,
+        backend._tokenizer_info.decoded_vocab,
+        scheduler.model_config.hf_eos_token_id,
+    )
+    from_context = backend._from_context
+
+    def from_context_with_states(ctx, key_string, grammar_stats):
+        compiled = from_context(ctx, key_string, grammar_stats)
+        try:
+            return LaveGrammar(compiled, States(automaton_of(ctx), vocabulary))
+        except UnsupportedGrammar as error:
+            logger.warning("refused a grammar that cannot be enforced: %s", error)
+            return InvalidGrammarObject(str(error))
+
+    backend._from_context = from_context_with_states
+    scheduler.lave_vocabulary = vocabulary
+
+
+def vocabulary_of(
+    tokenizer: Any, decoded_vocab: list[bytes], model_end_tokens: Iterable[int] | None
+) -> Vocabulary:
+    """The vocabulary as the engine's finish check sees it (``Req._check_token_based_finish``)."""
+    ends = [
+        getattr(tokenizer, "eos_token_id", None),
+        *sorted(model_end_tokens or ()),
+        *sorted(getattr(tokenizer, "additional_stop_token_ids", None) or ()),
+    ]
+    special = set(getattr(tokenizer, "all_special_ids", ()))
+    return Vocabulary(
+        [b"" if token in special else data for token, data in enumerate(decoded_vocab)],
+        dict.fromkeys(end for end in ends if end is not None),
+    )

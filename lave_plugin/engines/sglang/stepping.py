@@ -1,0 +1,132 @@
+"""The algorithm that the user chose, with its steps verified on constrained rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Any
+
+import torch
+from sglang.srt.managers.schedule_batch import FINISH_ABORT
+
+from lave_plugin.batch import Outcome, Row, denoise
+from lave_plugin.candidates import CandidateCutter
+from lave_plugin.engines.sglang.admission import constraint_field
+from lave_plugin.engines.sglang.grammars import constraint_of
+
+
+class ConstrainedStep:
+    """Stands in for ``algorithm.step`` of one worker.
+
+    The engine's algorithm runs as it is, on the whole batch: what it writes into
+    constrained rows is its proposal. Unconstrained rows keep every bit of it, and a
+    batch without constrained rows goes straight through.
+    """
+
+    def __init__(self, algorithm: Any, top_k: int) -> None:
+        self._algorithm = algorithm
+        self._algorithm_step = algorithm.step
+        self._top_k = top_k
+        self._cutter: CandidateCutter | None = None
+        self._requests: list[Any] = []
+        # An algorithm without a threshold commits what it commits; a refused proposal
+        # then only has its next best tried where nothing else was committed.
+        self._threshold = float(getattr(algorithm, "threshold", 1.0))
+
+    @contextmanager
+    def on(self, requests: list[Any]) -> Iterator[None]:
+        """The requests of the batch, in the order of its rows."""
+        self._requests = requests
+        try:
+            yield
+        finally:
+            self._requests = []
+
+    def __call__(self, forward_batch, full_logits: torch.Tensor, states: list) -> list[bool]:
+        """One step; see ``DllmAlgorithm.step`` (``dllm/algorithm/base.py``)."""
+        constrained = [
+            (index, request)
+            for index, request in enumerate(self._requests)
+            if constraint_field(request) is not None
+        ]
+        rows = [row for index, request in constrained if (row := self._row(index, request))]
+        if not rows:
+            return self._algorithm_step(forward_batch, full_logits, states)
+
+        shape = (forward_batch.batch_size, self._algorithm.block_size)
+        ids = forward_batch.input_ids.view(shape)
+        before = ids.clone()
+        done = list(self._algorithm_step(forward_batch, full_logits, states))
+        outcomes = denoise(
+            rows,
+            before,
+            ids,
+            full_logits.view(*shape, -1),
+            cutter=self._cut_for(rows[0]),
+            mask_id=self._algorithm.mask_id,
+            threshold=self._threshold,
+        )
+        # In place: CUDA graphs hold on to this tensor.
+        ids[torch.tensor([row.index for row in rows], device=ids.device)] = torch.tensor(
+            [outcome.tokens for outcome in outcomes], dtype=ids.dtype, device=ids.device
+        )
+        for row, outcome in zip(rows, outcomes, strict=True):
+            done[row.index] = outcome.finished
+            if outcome.error is not None:
+                _fail(self._requests[row.index], outcome)
+        return done
+
+    def _row(self, index: int, request: Any) -> Row | None:
+        """The row of a constrained request; ``None`` while its prompt is being read."""
+        constraint = constraint_of(request.grammar)
+        if constraint is None or constraint.session is None:
+            if request.to_finish is not None or request.finished():
+                return None  # refused or aborted: the engine has taken its grammar away
+            raise RuntimeError(
+                f"request {request.rid} asks for a constraint and reached the model without "
+                "one: this is a fault of the lave plugin, and it does not go on"
+            )
+        committed = len(request.origin_input_ids) + len(request.output_ids)
+        first = committed - request.dllm_block_offset
+        if first >= self._algorithm.block_size:
+            return None
+        return Row(index, constraint.session, request.output_ids, first)
+
+    def _cut_for(self, row: Row) -> CandidateCutter:
+        """One cutter serves all: stop tokens of single requests stay candidates."""
+        if self._cutter is None:
+            self._cutter = CandidateCutter(
+                row.session.tokens.vocabulary, self._algorithm.mask_id, self._top_k
+            )
+        return self._cutter
+
+
+def _fail(request: Any, outcome: Outcome) -> None:
+    request.to_finish = FINISH_ABORT(
+        f"The constraint failed on this request, which says nothing about others: "
+        f"{type(outcome.error).__name__}: {outcome.error}",
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        "InternalServerError",
+    )
+
+
+def constrain_algorithm(result: None, worker) -> None:
+    """Hook behind ``TpModelWorker._init_dllm_algorithm``."""
+    worker.lave_step = None
+    if worker.dllm_algorithm is None:
+        return
+    from sglang.srt.dllm.config import DllmConfig
+
+    dllm_config = DllmConfig.from_server_args(worker.server_args)
+    if dllm_config.constrained_decoding == "lave":
+        worker.lave_step = ConstrainedStep(worker.dllm_algorithm, dllm_config.lave_options.top_k)
+        worker.dllm_algorithm.step = worker.lave_step
+
+
+def with_requests(original, worker, forward_batch, batch=None):
+    """Hook around ``TpModelWorker._forward_batch_generation_dllm``."""
+    if worker.lave_step is None or batch is None:
+        return original(worker, forward_batch, batch)
+    with worker.lave_step.on(batch.reqs):
+        return original(worker, forward_batch, batch)

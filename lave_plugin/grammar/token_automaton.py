@@ -1,0 +1,87 @@
+"""The grammar's states, stepped by tokens instead of bytes, with the end of text."""
+
+from __future__ import annotations
+
+from lave_plugin.grammar.automaton import DEAD, Automaton
+
+from lave_plugin.grammar.vocabulary import UNSPELLABLE, Vocabulary
+
+ENDED = -2
+"""The state behind an end token: only more end tokens may follow."""
+
+
+class TokenAutomaton:
+    """States of one grammar over one vocabulary; equal id means equal future."""
+
+    def __init__(self, automaton: Automaton, vocabulary: Vocabulary) -> None:
+        self.automaton = automaton
+        self.vocabulary = vocabulary
+        self.start = automaton.start
+        self._next: dict[tuple[int, int], int] = {}
+        self._spelling: dict[int, list[int] | None] = {}
+        self._fillers: dict[int, tuple[int, ...]] = {}
+
+    def advance(self, state: int, token: int) -> int:
+        """The state after ``token``, or ``DEAD``."""
+        key = (state, token)
+        following = self._next.get(key)
+        if following is None:
+            following = self._next[key] = self._advance(state, token)
+        return following
+
+    def _advance(self, state: int, token: int) -> int:
+        if not 0 <= token < len(self.vocabulary):
+            return DEAD
+        if token in self.vocabulary.end_tokens:
+            return ENDED if self.is_complete(state) else DEAD
+        data = self.vocabulary.token_bytes[token]
+        if state < 0 or not data:
+            return DEAD
+        return self.automaton.run(state, data)
+
+    def is_complete(self, state: int) -> bool:
+        """Whether the text may end here."""
+        return state == ENDED or (state >= 0 and self.automaton.accepting(state))
+
+    def shortest_ending(self, state: int) -> list[int] | None:
+        """Tokens that finish the text from ``state``, without the end token.
+
+        They spell a shortest completion in bytes, so their number is a count that can
+        be reached, not a lower bound: a longer string may be fewer tokens. The
+        completion that remains after its first token is the completion of the state
+        there (see ``Automaton.shortest_completion``): following it always arrives.
+        ``None`` where the vocabulary cannot spell it.
+        """
+        if state == ENDED:
+            return []
+        if state not in self._spelling:
+            self._spelling[state] = self.vocabulary.spelling(
+                self.automaton.shortest_completion(state)
+            )
+        return self._spelling[state]
+
+    def tokens_to_finish(self, state: int) -> int:
+        """Tokens that suffice from ``state``, end token included; 0 once ended."""
+        if state == ENDED:
+            return 0
+        ending = self.shortest_ending(state)
+        return UNSPELLABLE if ending is None else len(ending) + 1
+
+    def fillers(self, state: int) -> tuple[int, ...]:
+        """Tokens that go on from ``state`` whatever the model proposes.
+
+        The end token where the text may end, and one single-byte token for each state
+        that a byte can lead to: enough to reach every state that is a byte away, and
+        never empty while the vocabulary has the bytes.
+        """
+        fillers = self._fillers.get(state)
+        if fillers is None:
+            by_state: dict[int, int] = {}
+            if state != ENDED:
+                for token in self.vocabulary.byte_tokens:
+                    following = self.advance(state, token)
+                    if following != DEAD:
+                        by_state.setdefault(following, token)
+            end = (self.vocabulary.end_token,) if self.is_complete(state) else ()
+            fillers = self._fillers[state] = (*end, *by_state.values())
+        return fillers

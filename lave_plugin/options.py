@@ -1,0 +1,65 @@
+"""What can be set about the method, with its defaults and its limits.
+
+A server sets them in the YAML file of ``--dllm-algorithm-config``, under ``lave:``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+Lookahead = Literal["guided", "sampled"]
+
+
+class InvalidOptions(ValueError):
+    """An option that is unknown or out of range; the message says which and what is allowed."""
+
+
+@dataclass(frozen=True)
+class LaveOptions:
+    """Options of LAVE (arXiv 2602.00612; the letters are the paper's)."""
+
+    top_k: int = 16
+    """Candidates of a masked position that a lookahead may use, most probable first (K)."""
+    attempts: int = 5
+    """Refusals in a row before a step recovers from the witness (tau)."""
+    search_budget: int = 512
+    """Token transitions that one guided lookahead may try; undecided counts as refused."""
+    lookahead: Lookahead = "guided"
+    """``guided``: depth first, most probable token first, exact over the candidates.
+    ``sampled``: the paper's independent fillings."""
+    samples: int = 10
+    """Fillings that one sampled lookahead draws (N)."""
+
+    def __post_init__(self) -> None:
+        for name in ("top_k", "attempts", "search_budget", "samples"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InvalidOptions(
+                    f"lave.{name} must be a whole number of at least 1, got {value!r}."
+                )
+        if self.lookahead not in get_args(Lookahead):
+            raise InvalidOptions(
+                f"lave.lookahead must be one of {', '.join(get_args(Lookahead))}, "
+                f"got {self.lookahead!r}."
+            )
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, Any] | None) -> LaveOptions:
+        """Read the ``lave:`` section of a configuration; ``None`` gives the defaults.
+
+        Raises:
+            InvalidOptions: for a name or a value that is not allowed.
+        """
+        if mapping is None:
+            return cls()
+        if not isinstance(mapping, Mapping):
+            raise InvalidOptions(f"lave: must be a mapping of options, got {mapping!r}.")
+        known = [field.name for field in fields(cls)]
+        unknown = sorted(str(name) for name in mapping if name not in known)
+        if unknown:
+            raise InvalidOptions(
+                f"lave.{unknown[0]} is not an option; the options are {', '.join(known)}."
+            )
+        return cls(**mapping)

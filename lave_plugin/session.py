@@ -1,0 +1,77 @@
+"""One constrained request across its blocks: where the grammar stands, and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lave_plugin.candidates import Candidates
+from lave_plugin.canvas import Canvas
+from lave_plugin.grammar.automaton import DEAD
+from lave_plugin.grammar.token_automaton import ENDED, TokenAutomaton
+from lave_plugin.options import LaveOptions
+from lave_plugin.strategies.lave import Lave, Proposals
+
+
+class BrokenConstraint(RuntimeError):
+    """The answer so far is not a prefix of any sentence of the grammar.
+
+    Every committed block had a witness, so this is a bug here or a token that reached
+    the answer past the constraint; the request must fail rather than go on.
+    """
+
+
+class Session:
+    """What is remembered of one request.
+
+    Attributes:
+        token_budget: tokens that the whole answer may have, end token included.
+        state: the grammar's state behind the committed blocks (the *frontier*).
+        length: tokens of the answer that stand before the frontier.
+    """
+
+    def __init__(
+        self, tokens: TokenAutomaton, options: LaveOptions, token_budget: int, seed: int = 0
+    ) -> None:
+        self.tokens = tokens
+        self.token_budget = token_budget
+        self.strategy = Lave(tokens, options, seed)
+        self.state = tokens.start
+        self.length = 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether an end token has been committed."""
+        return self.state == ENDED
+
+    def follow(self, answer: Sequence[int]) -> None:
+        """Move the frontier behind ``answer``, the tokens of all committed blocks.
+
+        Only what is new is read, so after a retraction, which keeps the answer and
+        drops the cache, there is nothing to do.
+
+        Raises:
+            BrokenConstraint: where the answer has left the grammar.
+        """
+        if len(answer) < self.length:
+            self.state, self.length = self.tokens.start, 0
+        if len(answer) == self.length:
+            return
+        for token in answer[self.length :]:
+            self.state = self.tokens.advance(self.state, token)
+        self.length = len(answer)
+        self.strategy.start_block()
+        if self.state == DEAD:
+            raise BrokenConstraint(
+                f"after {self.length} tokens the answer is no prefix of a sentence of the grammar"
+            )
+
+    def canvas(self, tokens: list[int], first: int) -> Canvas:
+        """The block behind the frontier: ``tokens`` with ``MASKED`` where nothing stands."""
+        return Canvas(tokens, first, self.token_budget - self.length)
+
+    def step(self, canvas: Canvas, candidates: Candidates, proposals: Proposals) -> None:
+        """One denoising step on ``canvas``, in place (see ``Lave.step``)."""
+        if canvas.masked():
+            self.strategy.step(self.state, canvas, candidates, proposals)
+        elif proposals.edits:
+            self.strategy.edit(self.state, canvas, candidates, proposals)

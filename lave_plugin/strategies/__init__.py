@@ -1,0 +1,1 @@
+"""Ways to read the lattice: which proposals of the model are committed in a step."""
