@@ -11,6 +11,7 @@ PORT ?= 30000
 .PHONY: env demo serve test lint clean
 
 env: $(READY)
+	@echo "env: $(VENV) is ready"
 
 # Made again only when one of the lists changes. What it does, it says phase by phase.
 $(READY): $(CPU)/install.sh $(CPU)/requirements.txt $(CPU)/requirements-nodeps.txt \

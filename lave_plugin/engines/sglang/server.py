@@ -61,7 +61,8 @@ class Server:
         Where the server's output goes. Default: a file in the server's temporary folder,
         which is removed by :meth:`stop`.
     ready_timeout, stop_timeout
-        Bounds in seconds. After ``stop_timeout`` a stop turns from SIGTERM to SIGKILL.
+        Bounds in seconds. A stop sends SIGTERM, which SGLang takes 1 to 6 s to obey, and
+        after ``stop_timeout`` SIGKILL (a request that never ends holds a SIGTERM up).
     on_progress
         Called about four times a second until the server answers, with the seconds that
         have passed and the last line of the log.
@@ -93,9 +94,11 @@ class Server:
         self.max_running_requests = max_running_requests
         self.args = list(args)
         self.device = device
+        self.wanted_port = port
         self.port = port
         self.env = dict(env or {})
-        self.log_path = Path(log_path) if log_path else None
+        self.wanted_log_path = Path(log_path) if log_path else None
+        self.log_path = self.wanted_log_path
         self.ready_timeout = ready_timeout
         self.stop_timeout = stop_timeout
         self.on_progress = on_progress
@@ -123,10 +126,8 @@ class Server:
         """
         self._folder = tempfile.TemporaryDirectory(prefix="lave-server-")
         folder = Path(self._folder.name)
-        if self.log_path is None:
-            self.log_path = folder / "server.log"
-        if self.port == 0:
-            self.port = free_port()
+        self.log_path = self.wanted_log_path or folder / "server.log"
+        self.port = self.wanted_port or free_port()
         try:
             with open(self.log_path, "wb") as log:
                 # A session of its own: its process group is then exactly the server's
@@ -171,10 +172,12 @@ class Server:
     def stop(self) -> None:
         """End the server's processes, and only those; harmless when there are none."""
         if self.process is not None:
-            for sign, seconds in ((signal.SIGTERM, self.stop_timeout), (signal.SIGKILL, 5.0)):
-                self._signal_group(sign)
-                if self._wait_until_gone(seconds):
-                    break
+            # SGLang's first process takes the others down in order. A SIGTERM to those
+            # as well would read as a crash and start five seconds of diagnostics.
+            self.process.terminate()
+            if not self._wait_until_gone(self.stop_timeout):
+                self._kill_group()
+                self._wait_until_gone(5.0)
             self.process = None
         if self._folder is not None:
             self._folder.cleanup()
@@ -229,12 +232,11 @@ class Server:
         except (urllib.error.URLError, OSError):
             return False
 
-    def _signal_group(self, sign: signal.Signals) -> None:
-        # The group's number is the first process's. It can't have been given to another
-        # process while a member of the group lives, so ask for members first.
+    def _kill_group(self) -> None:
+        # Ask for members first: while one lives, the group's number is ours and nobody else's.
         if self.processes():
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, sign)
+                os.killpg(self.process.pid, signal.SIGKILL)
 
     def _wait_until_gone(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds

@@ -43,4 +43,4 @@ phase "SGLang's requirements that a CPU needs" pip -r "$here/requirements.txt"
 phase "SGLang and xgrammar without their CUDA packages" pip --no-deps -r "$here/requirements-nodeps.txt"
 phase "test tools" pip -r "$here/requirements-dev.txt"
 phase "this plugin" pip --no-deps --editable "$root"
-printf 'env: ready in %s after %d s\n' "$venv" $SECONDS
+printf 'env: %-46s %4d s\n' "all together" $SECONDS
