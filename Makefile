@@ -1,0 +1,36 @@
+# From a fresh clone:  make demo  (the real SGLang on this machine's CPU), make test.
+# Needs Python 3.11 or newer with pip and venv; `make PYTHON=python3.12 env` picks one.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CPU := lave_plugin/engines/sglang/cpu
+READY := $(VENV)/ready
+PORT ?= 30000
+
+.PHONY: env demo serve test lint clean
+
+env: $(READY)
+	@echo "env: $(VENV) is ready"
+
+# Made again only when one of the lists changes. What it does, it says phase by phase.
+$(READY): $(CPU)/install.sh $(CPU)/requirements.txt $(CPU)/requirements-nodeps.txt \
+          $(CPU)/requirements-dev.txt $(CPU)/constraints.txt setup.cfg pyproject.toml
+	@PYTHON="$(PYTHON)" bash $(CPU)/install.sh $(VENV)
+	@touch $@
+
+demo: env
+	@$(BIN)/lave demo
+
+serve: env
+	@$(BIN)/lave demo --serve --port $(PORT)
+
+test: env
+	@$(BIN)/python -m pytest
+
+lint: env
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
