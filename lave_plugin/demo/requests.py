@@ -1,0 +1,159 @@
+"""The requests of ``lave demo``: one row for each way to say a constraint.
+
+The prompts are of the kind that the shipped model was trained on, and none of them is in
+its training data (``records.held_out`` wrote them). The constraints are as a client sends
+them; the checks (``checks``) know nothing of the engine.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lave_plugin.demo import checks
+
+MAX_TOKENS = 96
+
+# The chat template of the shipped checkpoint, for the API that takes plain text.
+CHAT = "<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n"
+
+
+@dataclass(frozen=True)
+class DemoRequest:
+    """One request and the judge of its answer.
+
+    api: ``"chat"`` is OpenAI's chat completions, ``"generate"`` SGLang's own endpoint.
+    constraint: more arguments of ``chat.completions.create``, or more sampling parameters.
+    """
+
+    name: str
+    api: Literal["chat", "generate"]
+    prompt: str
+    constraint: Mapping[str, Any]
+    check: checks.Check
+
+
+# --- constraints -------------------------------------------------------------------------
+
+
+def record(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of an object with exactly these keys."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
+DATE = {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
+GENRE = {"enum": ["action", "crime", "family", "fantasy", "musical", "mystery", "war"]}
+
+CONCERT = record(title=STRING, date=DATE, seats=INTEGER)
+FILM = record(director=STRING, genres={"type": "array", "items": {"type": "string", **GENRE}})
+BOOK = record(author=STRING, year=INTEGER, pages=INTEGER)
+ROUTE = record(train=STRING, hours=NUMBER)
+
+# One language twice: as the engine reads it, and as lark does.
+EXPRESSION_EBNF = """\
+root ::= term ((" + " | " - ") term)*
+term ::= atom ((" * " | " / ") atom)*
+atom ::= [a-z] | number | "(" root ")"
+number ::= "0" | [1-9] [0-9]*
+"""
+EXPRESSION_LARK = """\
+start: term ((" + " | " - ") term)*
+term: atom ((" * " | " / ") atom)*
+atom: /[a-z]/ | /0|[1-9][0-9]*/ | "(" start ")"
+"""
+
+
+def response_format(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": name, "schema": schema, "strict": True},
+        }
+    }
+
+
+def structural_tag(begin: str, schema: dict[str, Any], end: str) -> str:
+    content = {"type": "json_schema", "json_schema": schema}
+    tag = {"type": "tag", "begin": begin, "content": content, "end": end}
+    return json.dumps({"type": "structural_tag", "format": tag})
+
+
+# --- the table ---------------------------------------------------------------------------
+
+REQUESTS = (
+    DemoRequest(
+        "response_format: json_schema",
+        "chat",
+        "Extract the concert as JSON with keys title, date, seats: "
+        "On 16 May 2029 Nantes hears Amber Comet before 5159 listeners.",
+        response_format("concert", CONCERT),
+        checks.json_schema(CONCERT),
+    ),
+    DemoRequest(
+        "response_format: json_schema",
+        "chat",
+        "JSON of this film, keys director, genres. The Sunken Lantern (1933) by "
+        "Ursula Marmonfen got 4.7 and counts as musical and war.",
+        response_format("film", FILM),
+        checks.json_schema(FILM),
+    ),
+    DemoRequest(
+        "response_format: json_object",
+        "chat",
+        "Farana Gallo stays 7 nights in Hotel Daro from 2036-10-07, room only. "
+        "Write the booking as JSON with keys hotel, arrival, nights.",
+        {"response_format": {"type": "json_object"}},
+        checks.json_object,
+    ),
+    DemoRequest(
+        "extra_body: regex",
+        "chat",
+        "Date only, as YYYY-MM-DD: Pia Tulu arrives on 2033-12-17.",
+        {"extra_body": {"regex": "[0-9]{4}-[0-9]{2}-[0-9]{2}"}},
+        checks.regex("[0-9]{4}-[0-9]{2}-[0-9]{2}"),
+    ),
+    DemoRequest(
+        "extra_body: ebnf",
+        "chat",
+        "Write as an expression: the product of the quotient of 11 and n and "
+        "the difference of m and 4.",
+        {"extra_body": {"ebnf": EXPRESSION_EBNF}},
+        checks.lark_grammar(EXPRESSION_LARK),
+    ),
+    DemoRequest(
+        "json_schema",
+        "generate",
+        "2015 saw Fading Railway by Goilmar Urban (460 pages). "
+        "Write the book as JSON with keys author, year, pages.",
+        {"json_schema": json.dumps(BOOK)},
+        checks.json_schema(BOOK),
+    ),
+    DemoRequest(
+        "regex",
+        "generate",
+        "Price only: 29 bell for Ada Tersol cost 133.03.",
+        {"regex": r"[1-9][0-9]{0,2}\.[0-9]{2}"},
+        checks.regex(r"[1-9][0-9]{0,2}\.[0-9]{2}"),
+    ),
+    DemoRequest(
+        "ebnf",
+        "generate",
+        "In symbols: the quotient of the sum of 97 and b and a.",
+        {"ebnf": EXPRESSION_EBNF},
+        checks.lark_grammar(EXPRESSION_LARK),
+    ),
+    DemoRequest(
+        "structural_tag",
+        "generate",
+        "JSON of this route, keys train, hours. "
+        "Train G21 calls at Vakel at 352 km and needs 7.2 hours.",
+        {"structural_tag": structural_tag("<route>", ROUTE, "</route>")},
+        checks.between("<route>", checks.json_schema(ROUTE), "</route>"),
+    ),
+)
