@@ -2,7 +2,7 @@
 
 import typer
 
-from lave_plugin.cli.demo import demo
+from lave_plugin.cli import demo
 
 app = typer.Typer(
     help="Grammar-constrained decoding for diffusion language models in SGLang.",
@@ -17,7 +17,7 @@ def lave() -> None:
     """Keeps `demo` a sub-command while it is the only one."""
 
 
-app.command()(demo)
+app.command()(demo.demo)
 
 
 def main() -> None:
