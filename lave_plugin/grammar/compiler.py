@@ -1,0 +1,17 @@
+"""From a compiled xgrammar grammar to its automaton."""
+
+import xgrammar
+
+from lave_plugin.grammar.automaton import Automaton
+from lave_plugin.grammar.normal_form import read_normal_form
+
+
+def automaton_of(compiled: xgrammar.CompiledGrammar) -> Automaton:
+    """The states of a compiled grammar.
+
+    Raises
+    ------
+    UnsupportedGrammar
+        If the grammar has something that can't be modelled, or has no sentence.
+    """
+    return Automaton(read_normal_form(str(compiled.grammar)))

@@ -1,0 +1,246 @@
+"""One rule's automaton while it is being built, and how it becomes deterministic.
+
+Symbols are bytes and rules alike: an edge either reads a byte out of a range or a whole rule.
+Determinism is meant over those symbols, so a byte edge and a rule edge can still leave one node.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from lave_plugin.grammar.utf8 import DECODER, CodePointRange, byte_sequences
+
+# A powerset that outgrows the automaton by more than this is given up; see `determinise`.
+_GROWTH_LIMIT = 8
+
+
+class Node(NamedTuple):
+    """A node of a finished automaton: byte edges (low, high, target), rule edges (rule, target)."""
+
+    final: bool
+    byte_edges: tuple[tuple[int, int, int], ...]
+    rule_edges: tuple[tuple[str, int], ...]
+
+
+class Nfa:
+    """Nodes and edges in growing lists; node 0 is the start, node 1 the only end."""
+
+    start = 0
+    end = 1
+
+    def __init__(self) -> None:
+        self.byte_edges: list[list[tuple[int, int, int]]] = [[], []]
+        self.rule_edges: list[list[tuple[str, int]]] = [[], []]
+        self.empty_edges: list[list[int]] = [[], []]
+
+    def new_node(self) -> int:
+        self.byte_edges.append([])
+        self.rule_edges.append([])
+        self.empty_edges.append([])
+        return len(self.byte_edges) - 1
+
+    def add_rule(self, rule: str, source: int, target: int) -> None:
+        self.rule_edges[source].append((rule, target))
+
+    def add_text(self, source: int, data: bytes, target: int) -> None:
+        for byte in data[:-1]:
+            node = self.new_node()
+            self.byte_edges[source].append((byte, byte, node))
+            source = node
+        self.byte_edges[source].append((data[-1], data[-1], target))
+
+    def add_class(self, source: int, ranges: tuple[CodePointRange, ...], target: int) -> None:
+        """One character: the encodings as a trie whose equal tails are shared."""
+        tails: dict[tuple, int] = {((),): target}
+        pending = [(source, tuple(byte_sequences(ranges)))]
+        while pending:
+            node, sequences = pending.pop()
+            by_first: dict[tuple[int, int], list[tuple]] = {}
+            for first, *rest in sequences:
+                by_first.setdefault(first, []).append(tuple(rest))
+            for (low, high), rests in by_first.items():
+                tail = tuple(rests)
+                if tail not in tails:
+                    tails[tail] = self.new_node()
+                    pending.append((tails[tail], tail))
+                self.byte_edges[node].append((low, high, tails[tail]))
+
+    def add_repeat(
+        self,
+        source: int,
+        add_one: Callable[[int, int], None],
+        low: int,
+        high: int | None,
+        target: int,
+    ) -> None:
+        """A chain of `high` copies that may be left from `low` on; without bound, a loop."""
+        node = source
+        for _ in range(low):
+            following = self.new_node()
+            add_one(node, following)
+            node = following
+        if high is None:
+            loop = self.new_node()
+            self.empty_edges[node].append(loop)
+            add_one(loop, loop)
+            self.empty_edges[loop].append(target)
+            return
+        for _ in range(high - low):
+            self.empty_edges[node].append(target)
+            following = self.new_node()
+            add_one(node, following)
+            node = following
+        self.empty_edges[node].append(target)
+
+
+def determinise(nfa: Nfa) -> list[Node]:
+    """The powerset automaton (start at index 0), or the same automaton without empty edges.
+
+    A powerset can be exponential. Past the limit the nodes are kept as they are: the parser takes
+    nondeterminism in its stride, it only holds more items.
+    """
+    closures = _closures(nfa)
+    nodes = _powerset(nfa, closures, limit=_GROWTH_LIMIT * len(nfa.byte_edges) + 64)
+    return _without_empty_edges(nfa, closures) if nodes is None else nodes
+
+
+def _closures(nfa: Nfa) -> list[tuple[int, ...]]:
+    """For each node the nodes with edges, or the end, that are reached by reading nothing."""
+    matters = [
+        node == nfa.end or bool(nfa.byte_edges[node] or nfa.rule_edges[node])
+        for node in range(len(nfa.byte_edges))
+    ]
+    closures = []
+    for node, empty in enumerate(nfa.empty_edges):
+        if not empty:
+            closures.append((node,) if matters[node] else ())
+            continue
+        seen = {node}
+        pending = [node]
+        while pending:
+            for target in nfa.empty_edges[pending.pop()]:
+                if target not in seen:
+                    seen.add(target)
+                    pending.append(target)
+        closures.append(tuple(sorted(found for found in seen if matters[found])))
+    return closures
+
+
+def _powerset(nfa: Nfa, closures: list[tuple[int, ...]], limit: int) -> list[Node] | None:
+    start = closures[nfa.start]
+    numbers = {start: 0}
+    subsets = [start]
+    nodes: list[Node] = []
+
+    def number_of(targets: Iterable[int]) -> int:
+        if len(targets) == 1:
+            (target,) = targets
+            subset = closures[target]
+        else:
+            subset = tuple(sorted({member for target in targets for member in closures[target]}))
+        number = numbers.get(subset)
+        if number is None:
+            number = numbers[subset] = len(subsets)
+            subsets.append(subset)
+        return number
+
+    while len(nodes) < len(subsets):
+        if len(subsets) > limit:
+            return None
+        subset = subsets[len(nodes)]
+        if len(subset) == 1:
+            byte_edges = nfa.byte_edges[subset[0]]
+            rule_edges = nfa.rule_edges[subset[0]]
+        else:
+            byte_edges = [edge for member in subset for edge in nfa.byte_edges[member]]
+            rule_edges = [edge for member in subset for edge in nfa.rule_edges[member]]
+        by_rule: dict[str, list[int]] = {}
+        for rule, target in rule_edges:
+            by_rule.setdefault(rule, []).append(target)
+        nodes.append(
+            Node(
+                nfa.end in subset,
+                _join(
+                    (low, high, number_of(targets)) for low, high, targets in _disjoint(byte_edges)
+                ),
+                tuple((rule, number_of(by_rule[rule])) for rule in sorted(by_rule)),
+            )
+        )
+    return nodes
+
+
+def _disjoint(edges: list[tuple[int, int, int]]) -> list[tuple[int, int, tuple[int, ...]]]:
+    """Cut overlapping byte ranges so that each part has one set of targets."""
+    if len(edges) == 1:
+        low, high, target = edges[0]
+        return [(low, high, (target,))]
+    by_range: dict[tuple[int, int], set[int]] = {}
+    for low, high, target in edges:
+        by_range.setdefault((low, high), set()).add(target)
+    ranges = sorted(by_range)
+    if all(before[1] < after[0] for before, after in itertools.pairwise(ranges)):
+        return [(low, high, tuple(by_range[low, high])) for low, high in ranges]
+    cuts = sorted({low for low, _ in ranges} | {high + 1 for _, high in ranges})
+    parts = []
+    for low, above in itertools.pairwise(cuts):
+        targets: set[int] = set()
+        for first, last in ranges:
+            if first <= low <= last:
+                targets |= by_range[first, last]
+        if targets:
+            parts.append((low, above - 1, tuple(targets)))
+    return parts
+
+
+def _join(edges: Iterable[tuple[int, int, int]]) -> tuple[tuple[int, int, int], ...]:
+    """Join neighbouring ranges that lead to one node."""
+    joined: list[tuple[int, int, int]] = []
+    for low, high, target in edges:
+        if joined and joined[-1][2] == target and joined[-1][1] + 1 == low:
+            joined[-1] = (joined[-1][0], high, target)
+        else:
+            joined.append((low, high, target))
+    return tuple(joined)
+
+
+def _without_empty_edges(nfa: Nfa, closures: list[tuple[int, ...]]) -> list[Node]:
+    nodes = []
+    for closure in closures:
+        byte_edges = [edge for member in closure for edge in nfa.byte_edges[member]]
+        rule_edges = [edge for member in closure for edge in nfa.rule_edges[member]]
+        nodes.append(Node(nfa.end in closure, tuple(byte_edges), tuple(rule_edges)))
+    return nodes
+
+
+def only_utf8(nodes: list[Node]) -> list[Node]:
+    """The product with the UTF-8 decoder: what reads bytes freely reads whole characters.
+
+    Rules begin and end between two characters, so a rule edge leaves only from there.
+    """
+    numbers = {(0, 0): 0}
+    pairs = [(0, 0)]
+
+    def number_of(node: int, decoder: int) -> int:
+        pair = (node, decoder)
+        if pair not in numbers:
+            numbers[pair] = len(pairs)
+            pairs.append(pair)
+        return numbers[pair]
+
+    product: list[Node] = []
+    while len(product) < len(pairs):
+        node, decoder = pairs[len(product)]
+        between = decoder == 0
+        byte_edges = [
+            (max(low, lead), min(high, trail), number_of(target, decoded))
+            for low, high, target in nodes[node].byte_edges
+            for lead, trail, decoded in DECODER[decoder]
+            if max(low, lead) <= min(high, trail)
+        ]
+        rule_edges = [
+            (rule, number_of(target, 0)) for rule, target in nodes[node].rule_edges if between
+        ]
+        product.append(
+            Node(nodes[node].final and between, tuple(sorted(byte_edges)), tuple(rule_edges))
+        )
+    return product

@@ -1,0 +1,248 @@
+"""The syntax tree of xgrammar's printed normal form.
+
+`str(compiled.grammar)` prints one rule after the other:
+
+    root ::= (("{" [ \\n\\r\\t]* "\\"a\\"" digits) | (root_1)) (=("}"))
+    root_1 ::= ("" | ([^\\"\\\\\\xe9] root_1))
+    digits ::= ((digit{2, 30}))
+    call ::= TagDispatch(
+      ("<call>", body),
+      loop_after_dispatch=true,
+      excludes=("</s>")
+    )
+
+A body is a choice of sequences, or one macro. `(=...)` behind a body is a hint for xgrammar's mask
+cache and says nothing about the language. Escapes stand for code points, not for bytes.
+"""
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from lave_plugin.grammar.errors import UnsupportedGrammar
+from lave_plugin.grammar.utf8 import CodePointRange, complement, normalise_ranges
+
+
+class Text(NamedTuple):
+    """A literal, as UTF-8."""
+
+    data: bytes
+
+
+class CharClass(NamedTuple):
+    """One character out of normalised code-point ranges; negation is resolved."""
+
+    ranges: tuple[CodePointRange, ...]
+
+
+class RuleRef(NamedTuple):
+    """A reference to another rule."""
+
+    name: str
+
+
+class Repeat(NamedTuple):
+    """`element` at least `low` and at most `high` times; None means without bound."""
+
+    element: Text | CharClass | RuleRef
+    low: int
+    high: int | None
+
+
+class Dispatch(NamedTuple):
+    """Free text in which a trigger hands over to a rule (xgrammar's TagDispatch)."""
+
+    triggers: tuple[tuple[bytes, str], ...]
+    loops: bool
+    excludes: tuple[bytes, ...]
+
+
+class Regex(NamedTuple):
+    """A regular expression that xgrammar compiles itself; `source` is the macro as printed."""
+
+    source: str
+
+
+Element = Text | CharClass | RuleRef | Repeat
+Sequence = tuple[Element, ...]
+Body = tuple[Sequence, ...] | Dispatch | Regex
+
+_RULE = re.compile(r'^([^\s\["(]+)(?:\[((?:[^\]"]|"(?:[^"\\]|\\.)*")*)\])? ::= ', re.MULTILINE)
+
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_CLASS = r"\[(?:[^\]\\]|\\.)*\]"
+_PLAIN = r'[^"\[\]()]'
+_TOKEN = re.compile(
+    rf"""
+      (?P<space>\s+)
+    | (?P<lookahead>\(=(?:{_PLAIN}|{_STRING}|{_CLASS}
+          |\((?:{_PLAIN}|{_STRING}|{_CLASS}|\((?:{_PLAIN}|{_STRING}|{_CLASS})*\))*\))*\))
+    | (?P<string>{_STRING})
+    | (?P<class>{_CLASS})
+    | (?P<star>\*)
+    | (?P<repeat>\{{\d+,\s*-?\d+\}})
+    | (?P<macro>[A-Za-z]+\((?=[^)]))
+    | (?P<name>[^\s"\[\](){{}}|*,=]+)
+    | (?P<open>\()
+    | (?P<close>\))
+    | (?P<choice>\|)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_REGEX_MACRO = re.compile(rf"Regex\({_STRING}(?:, json_string=(?:true|false))?\)", re.DOTALL)
+_DISPATCH_MACRO = re.compile(
+    rf"""TagDispatch\(\s*
+         (?P<triggers>(?:\({_STRING},\s[^\s()]+\),\s*)*)
+         loop_after_dispatch=(?P<loops>true|false),\s*
+         excludes=\((?P<excludes>(?:{_STRING}(?:,\s)?)*)\)\s*\)""",
+    re.VERBOSE | re.DOTALL,
+)
+_TRIGGER = re.compile(rf"\(({_STRING}),\s([^\s()]+)\)", re.DOTALL)
+
+_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))", re.DOTALL)
+_NAMED_ESCAPES = {
+    "a": "\a",
+    "b": "\b",
+    "e": "\x1b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+    "0": "\0",
+}
+_CLASS_ITEM = re.compile(r"(\\(?:x..|u....|U.{8}|.)|[^\\])(?:-(\\(?:x..|u....|U.{8}|.)|[^\\]))?")
+
+# A rule that carries one of these attributes still has the language that its body says.
+_HARMLESS_ATTRIBUTES = re.compile(r'capture="(?:[^"\\]|\\.)*"')
+
+
+def read_rules(text: str) -> dict[str, Body]:
+    """Parse the printed normal form; the order of the rules is kept."""
+    headers = list(_RULE.finditer(text))
+    if not headers:
+        raise UnsupportedGrammar(
+            "The text is not a grammar as xgrammar prints it: no line reads 'name ::= body'."
+        )
+    ends = [header.start() for header in headers[1:]] + [len(text)]
+    rules: dict[str, Body] = {}
+    for header, end in zip(headers, ends, strict=True):
+        name, attributes = header.groups()
+        if attributes:
+            _check_attributes(name, attributes)
+        rules[name] = _read_body(name, text, header.end(), end)
+    return rules
+
+
+def _check_attributes(rule: str, attributes: str) -> None:
+    rest = _HARMLESS_ATTRIBUTES.sub("", attributes).strip(", ")
+    if rest:
+        raise UnsupportedGrammar(
+            f"Rule {rule!r} has the attribute {rest!r}, which depends on how the text was"
+            " generated and not only on the text; leave it out."
+        )
+
+
+def _read_body(rule: str, text: str, start: int, end: int) -> Body:
+    if text.startswith("TagDispatch(", start):
+        return _read_dispatch(rule, text, start, end)
+    if text.startswith("Regex(", start):
+        macro = _REGEX_MACRO.match(text, start, end)
+        if macro is None:
+            raise UnsupportedGrammar(
+                f"Rule {rule!r} has a Regex(...) with arguments that this version of the plugin"
+                " does not know; write it as an EBNF rule."
+            )
+        return Regex(macro.group())
+    return _read_choice(rule, text, start, end)
+
+
+def _read_dispatch(rule: str, text: str, start: int, end: int) -> Dispatch:
+    macro = _DISPATCH_MACRO.match(text, start, end)
+    if macro is None:
+        raise UnsupportedGrammar(
+            f"Rule {rule!r} has a TagDispatch(...) with arguments that this version of the plugin"
+            " does not know; use triggers, loop_after_dispatch and excludes only."
+        )
+    triggers = tuple(
+        (_unescape(trigger[1:-1]).encode(), target)
+        for trigger, target in _TRIGGER.findall(macro["triggers"])
+    )
+    excludes = tuple(
+        _unescape(word[1:-1]).encode() for word in re.findall(_STRING, macro["excludes"])
+    )
+    return Dispatch(triggers, macro["loops"] == "true", excludes)
+
+
+def _read_choice(rule: str, text: str, start: int, end: int) -> tuple[Sequence, ...]:
+    """`((a b) | (c))`: the outer pair of parentheses, then alternatives split by bars."""
+    alternatives: list[Sequence] = []
+    sequence: list[Element] = []
+    depth = 0
+    position = start
+    while position < end:
+        token = _TOKEN.match(text, position, end)
+        if token is None or (token.lastgroup == "open" and depth == 2):
+            raise UnsupportedGrammar(
+                f"Rule {rule!r} is not in xgrammar's normal form at"
+                f" {text[position : position + 40]!r}; this version of the plugin can't read it."
+            )
+        position = token.end()
+        match token.lastgroup:
+            case "space":
+                pass
+            case "string":
+                data = _unescape(token.group()[1:-1]).encode()
+                if data:
+                    sequence.append(Text(data))
+            case "class":
+                sequence.append(_read_class(token.group()))
+            case "name":
+                sequence.append(RuleRef(token.group()))
+            case "star":
+                sequence[-1] = Repeat(sequence[-1], 0, None)
+            case "repeat":
+                low, high = (int(bound) for bound in token.group()[1:-1].split(","))
+                sequence[-1] = Repeat(sequence[-1], low, None if high < 0 else high)
+            case "open":
+                depth += 1
+            case "close":
+                depth -= 1
+                if depth == 0:
+                    alternatives.append(tuple(sequence))
+            case "choice":
+                alternatives.append(tuple(sequence))
+                sequence = []
+            case "macro":
+                raise UnsupportedGrammar(
+                    f"Rule {rule!r} uses {token.group()[:-1]}(...), which speaks of tokens and not"
+                    " of text; write the tag as a string."
+                )
+    return tuple(alternatives)
+
+
+@lru_cache(maxsize=4096)
+def _read_class(source: str) -> CharClass:
+    body = source[1:-1]
+    negated = body.startswith("^")
+    items = _CLASS_ITEM.findall(body[1:] if negated else body)
+    ranges = normalise_ranges(
+        [(ord(_unescape(low)), ord(_unescape(high or low))) for low, high in items]
+    )
+    return CharClass(complement(ranges) if negated else ranges)
+
+
+def _unescape(source: str) -> str:
+    return _ESCAPE.sub(_escaped_character, source) if "\\" in source else source
+
+
+def _escaped_character(escape: re.Match[str]) -> str:
+    two, four, eight, character = escape.groups()
+    if character is None:
+        return chr(int(two or four or eight, 16))
+    if character.isalnum() and character not in _NAMED_ESCAPES:
+        raise UnsupportedGrammar(
+            f"The grammar holds the escape '\\{character}', which this version of the plugin does"
+            " not know; write the character itself."
+        )
+    return _NAMED_ESCAPES.get(character, character)
