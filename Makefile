@@ -1,7 +1,7 @@
 # From a fresh clone:  make demo  (the real SGLang on this machine's CPU), make test.
-# Needs Python 3.11 or newer with pip and venv; `make PYTHON=python3.12 env` picks one.
+# Needs Python 3.11 or newer with pip and venv: python3, or the one that PYTHON names.
 
-PYTHON ?= python3
+PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 CPU := lave_plugin/engines/sglang/cpu
