@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 CPU := lave_plugin/engines/sglang/cpu
 READY := $(VENV)/ready
 PORT ?= 30000
+# More arguments for `lave demo`, such as ARGS="--model FOLDER".
+ARGS ?=
 
 .PHONY: env demo serve test lint clean
 
@@ -20,10 +22,10 @@ $(READY): $(CPU)/install.sh $(CPU)/requirements.txt $(CPU)/requirements-nodeps.t
 	@touch $@
 
 demo: env
-	@$(BIN)/lave demo
+	@$(BIN)/lave demo $(ARGS)
 
 serve: env
-	@$(BIN)/lave demo --serve --port $(PORT)
+	@$(BIN)/lave demo --serve --port $(PORT) $(ARGS)
 
 test: env
 	@$(BIN)/python -m pytest

@@ -82,7 +82,7 @@ class Server:
         port: int = 0,
         env: Mapping[str, str] | None = None,
         log_path: str | Path | None = None,
-        ready_timeout: float = 180.0,
+        ready_timeout: float = 300.0,
         stop_timeout: float = 15.0,
         on_progress: Callable[[float, str], None] | None = None,
     ):
