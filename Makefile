@@ -1,12 +1,14 @@
 # From a fresh clone:  make demo  (the real SGLang on this machine's CPU), make test.
-# Needs Python 3.11 or newer with pip and venv; `make PYTHON=python3.12 env` picks one.
+# Needs Python 3.11 or newer with pip and venv: python3, or the one that PYTHON names.
 
-PYTHON ?= python3
+PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 CPU := lave_plugin/engines/sglang/cpu
 READY := $(VENV)/ready
 PORT ?= 30000
+# More arguments for `lave demo`, such as ARGS="--model FOLDER".
+ARGS ?=
 
 .PHONY: env demo serve test lint clean
 
@@ -20,10 +22,10 @@ $(READY): $(CPU)/install.sh $(CPU)/requirements.txt $(CPU)/requirements-nodeps.t
 	@touch $@
 
 demo: env
-	@$(BIN)/lave demo
+	@$(BIN)/lave demo $(ARGS)
 
 serve: env
-	@$(BIN)/lave demo --serve --port $(PORT)
+	@$(BIN)/lave demo --serve --port $(PORT) $(ARGS)
 
 test: env
 	@$(BIN)/python -m pytest

@@ -3,6 +3,8 @@
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -54,14 +56,10 @@ def demo(
     """
     # At a terminal, as wide as it is; in a pipe, wide enough for two columns of JSON.
     console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
-    model = model or Path(str(files("lave_plugin.demo") / "checkpoint"))
-    if not (model / "config.json").is_file():
-        console.print(
-            f"No checkpoint in {escape(str(model))}. Name one: --model FOLDER", style="red"
-        )
+    model = model or shipped_checkpoint()
+    if model is None or not (model / "config.json").is_file():
+        say(f"No checkpoint in {model or 'this installation'}. Name one: lave demo --model FOLDER")
         raise typer.Exit(2)
-    # The server is a session of its own and would outlive us.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
     server = Server(
         model,
@@ -76,7 +74,7 @@ def demo(
     )
     started = time.monotonic()
     try:
-        with server:
+        with sigterm_as_exit(), server:
             ready = time.monotonic() - started
             say(f"server: ready on {server.url} after {ready:.1f} s\n")
             if serve:
@@ -93,6 +91,22 @@ def demo(
         raise typer.Exit(1) from None
     if any(answer.complaint for answer in bound):
         raise typer.Exit(1)
+
+
+def shipped_checkpoint() -> Path | None:
+    """The tiny model that comes with the plugin, where it does."""
+    folder = Path(str(files("lave_plugin.demo") / "checkpoint"))
+    return folder if (folder / "config.json").is_file() else None
+
+
+@contextmanager
+def sigterm_as_exit() -> Iterator[None]:
+    """Let a SIGTERM unwind the stack: the server is a session of its own and would outlive us."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 # --- requests ----------------------------------------------------------------------------
@@ -158,7 +172,7 @@ def side_by_side(free: list[Answer], bound: list[Answer]) -> Table:
 
 
 def cell(answer: Answer) -> str:
-    text = escape(answer.text) or "[dim](nothing)[/dim]"
+    text = escape(answer.text.replace("\n", "↵")) or "[dim](nothing)[/dim]"
     if answer.complaint is None:
         return f"{text}\n[green]✔ valid[/green]"
     return f"{text}\n[red]✘ invalid[/red] [dim]{escape(answer.complaint)}[/dim]"
@@ -220,11 +234,11 @@ def keep_serving(server: Server, console: Console) -> None:
 
 
 def say(line: str) -> None:
-    """Print now, and as it stands, also where a pipe would hold it back."""
-    print(line, flush=True)
+    """Print now, also into a pipe; at a terminal in the place of the line that counts."""
+    print(f"\r\033[K{line}" if sys.stdout.isatty() else line, flush=True)
 
 
-def progress_line():
+def progress_line() -> Callable[[float, str], None]:
     """A callback for ``Server``: a line that counts, or in a pipe a line every five seconds."""
     live = sys.stdout.isatty()
     told = -5.0

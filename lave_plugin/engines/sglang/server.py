@@ -82,7 +82,7 @@ class Server:
         port: int = 0,
         env: Mapping[str, str] | None = None,
         log_path: str | Path | None = None,
-        ready_timeout: float = 180.0,
+        ready_timeout: float = 300.0,
         stop_timeout: float = 15.0,
         on_progress: Callable[[float, str], None] | None = None,
     ):
@@ -175,9 +175,13 @@ class Server:
             # SGLang's first process takes the others down in order. A SIGTERM to those
             # as well would read as a crash and start five seconds of diagnostics.
             self.process.terminate()
-            if not self._wait_until_gone(self.stop_timeout):
-                self._kill_group()
-                self._wait_until_gone(5.0)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(self.stop_timeout)
+            for sign in (signal.SIGTERM, signal.SIGKILL):  # to whatever is left
+                if self._wait_until_gone(1.0):
+                    break
+                self._signal_group(sign)
+            self._wait_until_gone(5.0)
             self.process = None
         if self._folder is not None:
             self._folder.cleanup()
@@ -232,11 +236,11 @@ class Server:
         except (urllib.error.URLError, OSError):
             return False
 
-    def _kill_group(self) -> None:
+    def _signal_group(self, sign: signal.Signals) -> None:
         # Ask for members first: while one lives, the group's number is ours and nobody else's.
         if self.processes():
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+                os.killpg(self.process.pid, sign)
 
     def _wait_until_gone(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds

@@ -4,14 +4,20 @@
 set -euo pipefail
 
 venv=$1
-python=${PYTHON:-python3}
 here=$(dirname "${BASH_SOURCE[0]}")
 root=$here/../../../..
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
-if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-    echo "SGLang needs Python 3.11 or newer, and '$python' is not that." \
-        "Name one: make env PYTHON=python3.12" >&2
+python=
+for candidate in ${PYTHON:-python3 python3.11 python3.12 python3.13}; do
+    if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        python=$candidate
+        break
+    fi
+done
+if [ -z "$python" ]; then
+    echo "SGLang needs Python 3.11 or newer with pip and venv, and ${PYTHON:-python3} is not that." \
+        "Name one: make env PYTHON=/path/to/python3.11" >&2
     exit 1
 fi
 

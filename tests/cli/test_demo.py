@@ -1,0 +1,168 @@
+"""The demo's table of requests, its judges, and what the command tells and returns."""
+
+import json
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from lave_plugin.cli import app, demo
+from lave_plugin.cli.demo import Answer
+from lave_plugin.demo import checks
+from lave_plugin.demo.requests import EXPRESSION_LARK, REQUESTS, record
+
+POINT = record(x={"type": "integer"}, y={"type": "integer"})
+
+JUDGED = [
+    # check, text, complaint (None: valid)
+    (checks.json_object, '{"a": 1}', None),
+    (checks.json_object, "[1]", "JSON, but list, not an object"),
+    (checks.json_object, '{"a": 1', "not JSON"),
+    (checks.json_object, "", "not JSON"),
+    (checks.json_schema(POINT), '{"x": 1, "y": 2}', None),
+    (checks.json_schema(POINT), '{"x": 1}', "'y' is a required property"),
+    (checks.json_schema(POINT), '{"x": 1, "y": 2}}', "not JSON"),
+    (checks.json_schema(POINT), '{"x": 1, "y": 2, "z": 3}', "against the schema"),
+    (checks.regex("[0-9]{5}"), "51756", None),
+    (checks.regex("[0-9]{5}"), "517566", "no match"),
+    (checks.regex("[0-9]{5}"), "51756\n", "no match"),
+    (checks.lark_grammar(EXPRESSION_LARK), "11 / n * (m - 4)", None),
+    (checks.lark_grammar(EXPRESSION_LARK), "59", None),
+    (checks.lark_grammar(EXPRESSION_LARK), "059", "not in the grammar"),
+    (checks.lark_grammar(EXPRESSION_LARK), "(m - 4", "not in the grammar"),
+    (checks.lark_grammar(EXPRESSION_LARK), "m-4", "not in the grammar"),
+    (checks.between("<p>", checks.json_schema(POINT), "</p>"), '<p>{"x": 1, "y": 2}</p>', None),
+    (checks.between("<p>", checks.json_schema(POINT), "</p>"), '{"x": 1, "y": 2}', "not between"),
+    (checks.between("<p>", checks.json_schema(POINT), "</p>"), "<p>{}</p>", "required"),
+]
+
+
+@pytest.mark.parametrize(("check", "text", "complaint"), JUDGED)
+def test_a_check_says_what_is_wrong_or_nothing(check, text, complaint):
+    if complaint is None:
+        assert check(text) is None
+    else:
+        assert complaint in check(text)
+
+
+def test_the_table_shows_every_way_to_say_a_constraint():
+    ways = {(request.api, way) for request in REQUESTS for way in ways_of(request.constraint)}
+    assert ways == {
+        ("chat", "json_schema"),
+        ("chat", "json_object"),
+        ("chat", "regex"),
+        ("chat", "ebnf"),
+        ("generate", "json_schema"),
+        ("generate", "regex"),
+        ("generate", "ebnf"),
+        ("generate", "structural_tag"),
+    }
+
+
+def ways_of(constraint):
+    if "response_format" in constraint:
+        return [constraint["response_format"]["type"]]
+    return list(constraint.get("extra_body", constraint))
+
+
+# What a perfect model answers, in the order of the table.
+RIGHT = [
+    '{"title": "Amber Comet", "date": "2029-05-16", "seats": 5159}',
+    '{"director": "Ursula Marmonfen", "genres": ["musical", "war"]}',
+    '{"hotel": "Hotel Daro", "arrival": "2036-10-07", "nights": 7}',
+    "2033-12-17",
+    "11 / n * (m - 4)",
+    '{"author": "Goilmar Urban", "year": 2015, "pages": 460}',
+    "133.03",
+    "(97 + b) / a",
+    '<route>{"train": "G21", "hours": 7.2}</route>',
+]
+
+
+@pytest.mark.parametrize(("request_", "right"), list(zip(REQUESTS, RIGHT, strict=True)))
+def test_the_right_answer_passes_and_with_a_stray_brace_it_does_not(request_, right):
+    assert request_.check(right) is None
+    assert request_.check(right + "}") is not None
+
+
+# --- the command, without an engine -------------------------------------------------------
+
+
+class NoEngine:
+    """Stands for ``Server``: starts at once."""
+
+    url = "http://127.0.0.1:1"
+    log_path = "server.log"
+
+    def __init__(self, model_path, **options):
+        type(self).options = {"model_path": model_path, **options}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        type(self).stopped = True
+
+
+class Parrot:
+    """Stands for ``Client``: right when bound, nonsense with square brackets when free."""
+
+    wrong_when_bound = False
+
+    def __init__(self, url):
+        self.right = {q.prompt: right for q, right in zip(REQUESTS, RIGHT, strict=True)}
+
+    def send(self, request, *, constrained):
+        obeys = constrained and not self.wrong_when_bound
+        text = self.right[request.prompt] if obeys else "[/dim] ["
+        return Answer(text, 0.5, request.check(text))
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    monkeypatch.setattr(demo, "Server", NoEngine)
+    monkeypatch.setattr(demo, "Client", Parrot)
+    return lambda *args: CliRunner().invoke(app, ["demo", "--model", str(tmp_path), *args])
+
+
+def test_it_shows_both_answers_and_ends_with_the_counts(run):
+    result = run()
+    assert result.exit_code == 0, result.output
+    assert result.output.count("✔ valid") == result.output.count("✘ invalid") == len(REQUESTS)
+    last = result.output.strip().splitlines()[-1]
+    assert last.startswith("without constraint 0 of 9 valid in 4.5 s; with LAVE 9 of 9 valid in")
+    assert NoEngine.options["constrained_decoding"] == "lave"
+    assert NoEngine.options["algorithm_config"] == {"block_size": 16, "threshold": 0.7}
+    assert NoEngine.stopped
+
+
+def test_an_invalid_constrained_answer_is_a_failure(run, monkeypatch):
+    monkeypatch.setattr(Parrot, "wrong_when_bound", True)
+    assert run().exit_code == 1
+
+
+def test_a_missing_checkpoint_is_named(tmp_path):
+    result = CliRunner().invoke(app, ["demo", "--model", str(tmp_path / "nothing")])
+    assert result.exit_code == 2
+    assert "No checkpoint in" in result.output and "--model" in result.output
+
+
+def test_the_examples_of_serve_are_valid_where_a_machine_reads_them():
+    curl, python = demo.EXAMPLES.split("\n\n", 1)
+    body = json.loads(re.search(r"-d '(.*)'$", curl, re.DOTALL)[1])
+    assert re.compile(body["regex"])
+    compile(python, "example", "exec")
+
+
+# --- the command, with the real engine ----------------------------------------------------
+
+
+@pytest.mark.engine
+def test_the_demo_with_the_real_engine_is_valid_throughout():
+    checkpoint = demo.shipped_checkpoint()
+    if checkpoint is None:
+        pytest.skip("no checkpoint in lave_plugin/demo/checkpoint")
+    result = CliRunner().invoke(app, ["demo"])
+    assert result.exit_code == 0, result.output
+    assert f"with LAVE {len(REQUESTS)} of {len(REQUESTS)} valid" in result.output
