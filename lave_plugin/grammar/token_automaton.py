@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lave_plugin.grammar.automaton import DEAD, Automaton
-
 from lave_plugin.grammar.vocabulary import UNSPELLABLE, Vocabulary
 
 ENDED = -2

@@ -15,10 +15,16 @@ CORPUS = ('{"name": "Ada", "age": 36, "tags": ["one", "two"], "ok": true, "none"
 HIDDEN, LAYERS, HEADS, KV_HEADS, HEAD_DIM, INTERMEDIATE = 32, 2, 4, 2, 8, 64
 
 
-def write_random_checkpoint(folder: Path, seed: int = 0) -> Path:
-    """Write model, tokenizer and configuration (20 MB) and return the folder."""
+def write_random_checkpoint(folder: Path, seed: int = 0, *, small: bool = False) -> Path:
+    """Write model, tokenizer and configuration and return the folder.
+
+    small: the vocabulary is the tokenizer's 400 ids, with a mask id that only the
+    checkpoint names; else it reaches up to the engine's own mask id (20 MB).
+    """
     folder.mkdir(parents=True, exist_ok=True)
     spoken = write_tokenizer(folder)
+    mask_id = SPECIAL.index("<|MASK|>") if small else MASK_ID
+    vocab_size = spoken if small else MASK_ID + 1
     config = {
         "architectures": ["SDARForCausalLM"],
         "model_type": "qwen3",  # known to transformers, so no remote code
@@ -28,7 +34,7 @@ def write_random_checkpoint(folder: Path, seed: int = 0) -> Path:
         "num_key_value_heads": KV_HEADS,
         "head_dim": HEAD_DIM,
         "intermediate_size": INTERMEDIATE,
-        "vocab_size": MASK_ID + 1,
+        "vocab_size": vocab_size,
         "max_position_embeddings": 2048,
         "rms_norm_eps": 1e-6,
         "rope_theta": 10000.0,
@@ -38,11 +44,11 @@ def write_random_checkpoint(folder: Path, seed: int = 0) -> Path:
         "bos_token_id": SPECIAL.index("<|endoftext|>"),
         "eos_token_id": SPECIAL.index("<|im_end|>"),
         "pad_token_id": SPECIAL.index("<|endoftext|>"),
-        "mask_token_id": MASK_ID,
+        "mask_token_id": mask_id,
         "torch_dtype": "float32",
     }
     (folder / "config.json").write_text(json.dumps(config, indent=1))
-    write_weights(folder, spoken, seed)
+    write_weights(folder, vocab_size, spoken, seed)
     return folder
 
 
@@ -73,7 +79,7 @@ def write_tokenizer(folder: Path) -> int:
     return tokenizer.get_vocab_size()
 
 
-def write_weights(folder: Path, spoken: int, seed: int) -> None:
+def write_weights(folder: Path, vocab_size: int, spoken: int, seed: int) -> None:
     """Write random weights; tokens beyond ``spoken`` get the logit 0 and so are never best."""
     import torch
     from safetensors.torch import save_file
@@ -83,10 +89,10 @@ def write_weights(folder: Path, spoken: int, seed: int) -> None:
     def random(rows: int, columns: int) -> torch.Tensor:
         return torch.randn(rows, columns, generator=generator) * 0.2
 
-    head = torch.zeros(MASK_ID + 1, HIDDEN)
+    head = torch.zeros(vocab_size, HIDDEN)
     head[:spoken] = random(spoken, HIDDEN)
     weights = {
-        "model.embed_tokens.weight": random(MASK_ID + 1, HIDDEN),
+        "model.embed_tokens.weight": random(vocab_size, HIDDEN),
         "model.norm.weight": torch.ones(HIDDEN),
         "lm_head.weight": head,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from http import HTTPStatus
 from typing import Any
 
@@ -11,6 +12,8 @@ from lave_plugin.engines.sglang.config import NOT_COVERED
 from lave_plugin.engines.sglang.grammars import LaveGrammar, constraint_of
 from lave_plugin.grammar.vocabulary import UNSPELLABLE
 from lave_plugin.session import Session
+
+logger = logging.getLogger(__name__)
 
 _FIELDS = ("json_schema", "regex", "ebnf", "structural_tag")
 
@@ -78,6 +81,22 @@ def admit(original, scheduler, request, is_retracted: bool = False) -> None:
     return original(scheduler, request, is_retracted)
 
 
+def _open_or_refuse(scheduler, request, constraint: LaveGrammar | None) -> FINISH_ABORT | None:
+    try:
+        refusal = open_session(scheduler, request, constraint)
+    except Exception as error:
+        logger.exception("could not open the session of a constrained request")
+        return FINISH_ABORT(
+            f"{constraint_field(request)} could not be prepared, which says nothing about "
+            f"other requests: {type(error).__name__}: {error}",
+            HTTPStatus.INTERNAL_SERVER_ERROR,
+            "InternalServerError",
+        )
+    if refusal is None:
+        return None
+    return FINISH_ABORT(refusal, HTTPStatus.BAD_REQUEST, "BadRequestError")
+
+
 def open_session(scheduler, request, constraint: LaveGrammar | None) -> str | None:
     """Open the session of ``request``; a sentence if it cannot be served."""
     field = constraint_field(request)
@@ -94,10 +113,15 @@ def open_session(scheduler, request, constraint: LaveGrammar | None) -> str | No
             "shortest answer."
         )
     budget, limit = token_budget(scheduler, request)
-    if needed > budget:
+    if request.sampling_params.max_new_tokens == 0:
+        # Asks for no text, only that the prompt be read: the engine itself does so before
+        # it answers a request with n > 1. The block that a dLLM fills all the same is cut
+        # whole.
+        budget = needed
+    elif needed > budget:
         return (
-            f"{limit} leaves {budget} tokens, but the shortest answer that {field} allows "
-            f"takes {needed} tokens, end token included. Allow at least {needed}."
+            f"{limit} is too small: the shortest answer that {field} allows takes {needed} "
+            f"tokens, end token included, and {budget} are left. Allow at least {needed}."
         )
     seed = request.sampling_params.sampling_seed or 0
     constraint.open_session(

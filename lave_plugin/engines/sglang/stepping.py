@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from sglang.srt.managers.schedule_batch import FINISH_ABORT
 
-from lave_plugin.batch import Outcome, Row, denoise
+from lave_plugin.batch import Row, denoise
 from lave_plugin.candidates import CandidateCutter
 from lave_plugin.engines.sglang.admission import constraint_field
 from lave_plugin.engines.sglang.grammars import constraint_of
@@ -45,12 +45,14 @@ class ConstrainedStep:
 
     def __call__(self, forward_batch, full_logits: torch.Tensor, states: list) -> list[bool]:
         """One step; see ``DllmAlgorithm.step`` (``dllm/algorithm/base.py``)."""
-        constrained = [
-            (index, request)
-            for index, request in enumerate(self._requests)
-            if constraint_field(request) is not None
-        ]
-        rows = [row for index, request in constrained if (row := self._row(index, request))]
+        rows = []
+        for index, request in enumerate(self._requests):
+            if constraint_field(request) is None:
+                continue
+            if (row := self._row(index, request)) is not None:
+                rows.append(row)
+            elif _lost_its_constraint(request):
+                _fail(request, LookupError("its grammar is gone"))
         if not rows:
             return self._algorithm_step(forward_batch, full_logits, states)
 
@@ -63,7 +65,7 @@ class ConstrainedStep:
             before,
             ids,
             full_logits.view(*shape, -1),
-            cutter=self._cut_for(rows[0]),
+            cutter=self._cutter_for(rows[0]),
             mask_id=self._algorithm.mask_id,
             threshold=self._threshold,
         )
@@ -74,26 +76,22 @@ class ConstrainedStep:
         for row, outcome in zip(rows, outcomes, strict=True):
             done[row.index] = outcome.finished
             if outcome.error is not None:
-                _fail(self._requests[row.index], outcome)
+                _fail(self._requests[row.index], outcome.error)
         return done
 
     def _row(self, index: int, request: Any) -> Row | None:
-        """The row of a constrained request; ``None`` while its prompt is being read."""
+        """The row of a constrained request; ``None`` while its prompt is being read, or
+        where it has no constraint (any more)."""
         constraint = constraint_of(request.grammar)
         if constraint is None or constraint.session is None:
-            if request.to_finish is not None or request.finished():
-                return None  # refused or aborted: the engine has taken its grammar away
-            raise RuntimeError(
-                f"request {request.rid} asks for a constraint and reached the model without "
-                "one: this is a fault of the lave plugin, and it does not go on"
-            )
+            return None
         committed = len(request.origin_input_ids) + len(request.output_ids)
         first = committed - request.dllm_block_offset
         if first >= self._algorithm.block_size:
             return None
         return Row(index, constraint.session, request.output_ids, first)
 
-    def _cut_for(self, row: Row) -> CandidateCutter:
+    def _cutter_for(self, row: Row) -> CandidateCutter:
         """One cutter serves all: stop tokens of single requests stay candidates."""
         if self._cutter is None:
             self._cutter = CandidateCutter(
@@ -102,10 +100,24 @@ class ConstrainedStep:
         return self._cutter
 
 
-def _fail(request: Any, outcome: Outcome) -> None:
+def _lost_its_constraint(request: Any) -> bool:
+    """Whether a request that must be constrained would get an unconstrained answer.
+
+    The engine takes the grammar away from a request that it aborts: that one gets no
+    answer. Any other would be a fault of ours, and must not pass for a valid answer.
+    """
+    return (
+        constraint_of(request.grammar) is None
+        and request.to_finish is None
+        and not request.finished()
+    )
+
+
+def _fail(request: Any, error: Exception) -> None:
+    """End ``request`` with a 500 when its block is done; the others go on."""
     request.to_finish = FINISH_ABORT(
-        f"The constraint failed on this request, which says nothing about others: "
-        f"{type(outcome.error).__name__}: {outcome.error}",
+        "The constraint failed on this request, which says nothing about others: "
+        f"{type(error).__name__}: {error}",
         HTTPStatus.INTERNAL_SERVER_ERROR,
         "InternalServerError",
     )

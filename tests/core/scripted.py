@@ -1,0 +1,120 @@
+"""An engine of a few lines with a scripted model: arbitrary logits, LowConfidence decoding.
+
+For properties of the algorithm only. The real engine has its own tests (``tests/engine``).
+"""
+
+from __future__ import annotations
+
+import torch
+import xgrammar as xgr
+
+from lave_plugin.batch import Row, denoise
+from lave_plugin.candidates import CandidateCutter
+from lave_plugin.grammar.compiler import automaton_of
+from lave_plugin.grammar.token_automaton import TokenAutomaton
+from lave_plugin.grammar.vocabulary import Vocabulary
+from lave_plugin.options import LaveOptions
+from lave_plugin.session import Session
+
+END, MASK_ID = 0, 1
+PIECES = [b"aa", b"ab", b"ba", b"abc", b"cc", b'":', b'{"', b'"}', b"true", b"1,", b"[1", b" a"]
+TOKEN_BYTES = [b"", b"", *(bytes([byte]) for byte in range(256)), *PIECES]
+VOCABULARY = Vocabulary(TOKEN_BYTES, [END])
+COMPILER = xgr.GrammarCompiler(
+    xgr.TokenizerInfo(TOKEN_BYTES, stop_token_ids=[END]), cache_enabled=False
+)
+
+
+def token_automaton(ebnf: str) -> TokenAutomaton:
+    """States of an EBNF grammar over ``VOCABULARY``."""
+    return TokenAutomaton(automaton_of(COMPILER.compile_grammar(ebnf)), VOCABULARY)
+
+
+def text_of(answer: list[int]) -> bytes:
+    """The bytes of an answer up to its first end token."""
+    end = answer.index(END) if END in answer else len(answer)
+    return b"".join(TOKEN_BYTES[token] for token in answer[:end])
+
+
+class ScriptedEngine:
+    """Runs requests block by block with logits drawn from a seed.
+
+    Args:
+        block: block size.
+        threshold: LowConfidence's.
+        edits: let the model also propose edits of committed tokens, as JointThreshold does.
+        sharpness: scale of the logits; high is a model that is sure of its noise.
+    """
+
+    def __init__(
+        self,
+        block: int,
+        *,
+        threshold: float = 0.7,
+        edits: bool = False,
+        sharpness: float = 4.0,
+        seed: int = 0,
+        options: LaveOptions | None = None,
+    ) -> None:
+        self.block = block
+        self.threshold = threshold
+        self.edits = edits
+        self.sharpness = sharpness
+        self.options = options or LaveOptions()
+        self.cutter = CandidateCutter(VOCABULARY, MASK_ID, self.options.top_k)
+        self.random = torch.Generator().manual_seed(seed)
+
+    def logits(self) -> torch.Tensor:
+        """``[1, block, vocabulary]``; MASK and special ids get their share of the noise."""
+        shape = (1, self.block, len(VOCABULARY))
+        return self.sharpness * torch.randn(shape, generator=self.random)
+
+    def propose(self, ids: torch.Tensor, logits: torch.Tensor, first: int) -> torch.Tensor:
+        """What LowConfidence (with T2T edits, if asked for) makes of ``ids``."""
+        probabilities, best = logits.softmax(-1).max(-1)
+        masked = ids == MASK_ID
+        masked[:, :first] = False
+        commit = masked & (probabilities > self.threshold)
+        if masked.any() and not commit.any():
+            commit[0, probabilities.masked_fill(~masked, -1).argmax()] = True
+        if self.edits:
+            edit = ~masked
+            edit[:, :first] = False
+            commit |= edit & (torch.rand(ids.shape, generator=self.random) < 0.2)
+        return torch.where(commit, best, ids)
+
+    def answer(
+        self, tokens: TokenAutomaton, budget: int, prompt_tail: int = 0
+    ) -> tuple[list[int], Session, int]:
+        """Decode one request. Returns its tokens, cut at ``budget``, its session and steps."""
+        session = Session(tokens, self.options, budget)
+        answer: list[int] = []
+        first, steps = prompt_tail, 0
+        while not session.ended and len(answer) < budget:
+            ids = torch.full((1, self.block), MASK_ID)
+            ids[0, :first] = MASK_ID if steps % 2 else 7  # a prompt may hold a literal mask
+            for _ in range(self.block + 16):
+                steps += 1
+                logits = self.logits()
+                outcome = denoise(
+                    [Row(0, session, answer, first)],
+                    ids,
+                    self.propose(ids, logits, first),
+                    logits,
+                    cutter=self.cutter,
+                    mask_id=MASK_ID,
+                    threshold=self.threshold,
+                )[0]
+                if outcome.error is not None:
+                    raise outcome.error
+                masks_before = int((ids[0, first:] == MASK_ID).sum())
+                ids = torch.tensor([outcome.tokens])
+                masks = int((ids[0, first:] == MASK_ID).sum())
+                assert masks < masks_before or masks_before == 0, "a step committed nothing"
+                if masks == 0 and (outcome.finished or not self.edits):
+                    break
+            assert masks == 0, "the block did not fill"
+            answer += ids[0, first:].tolist()
+            session.follow(answer)
+            first = 0
+        return answer[:budget], session, steps

@@ -1,0 +1,164 @@
+"""What goes wrong stays where it went wrong, and a constraint is never silently missing."""
+
+from __future__ import annotations
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import requests
+from client import generate, post
+
+from lave_plugin.engines.sglang.server import Server, ServerError
+
+pytestmark = pytest.mark.engine
+
+LAVE = {
+    "algorithm": "LowConfidence",
+    "algorithm_config": {"block_size": 16},
+    "constrained_decoding": "lave",
+}
+DIGITS = {"text": "x", "sampling_params": {"regex": "[0-9]{30}", "max_new_tokens": 40}}
+
+
+def install_plugin(folder: Path, name: str, source: str) -> dict[str, str]:
+    """A plugin of the engine in ``folder``; returns the environment that finds it."""
+    (folder / f"{name}.py").write_text(source)
+    metadata = folder / f"{name}-0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0\n")
+    (metadata / "entry_points.txt").write_text(f"[sglang.srt.plugins]\n{name} = {name}:register\n")
+    return {"PYTHONPATH": str(folder)}
+
+
+FAULTY_SEARCH = """
+def register():
+    from lave_plugin.session import Session
+    step = Session.step
+
+    def faulty_step(self, *args):
+        if self.token_budget == 77:
+            raise ArithmeticError("injected")
+        return step(self, *args)
+
+    Session.step = faulty_step
+"""
+
+
+@pytest.mark.parametrize("args", [[], ["--no-dllm-fdfo"]], ids=["fdfo", "synchronous"])
+def test_an_exception_fails_its_request_only(small_random_checkpoint, tmp_path, args):
+    env = install_plugin(tmp_path, "faulty_search", FAULTY_SEARCH)
+    bad = {"text": "x", "sampling_params": {"regex": "[0-9]{30}", "max_new_tokens": 77}}
+    with (
+        Server(small_random_checkpoint, env=env, args=args, **LAVE) as server,
+        ThreadPoolExecutor(6) as pool,
+    ):
+        bodies = [DIGITS, bad, DIGITS, bad, DIGITS, DIGITS]
+        responses = list(pool.map(lambda body: post(server.url, body), bodies))
+        for body, response in zip(bodies, responses, strict=True):
+            if body is bad:
+                assert response.status_code == 500, response.text
+                assert "ArithmeticError: injected" in response.text
+            else:
+                assert response.status_code == 200
+                assert len(response.json()["text"]) == 30
+        assert len(generate(server.url, DIGITS).text) == 30
+
+
+BROKEN_IN_SCHEDULERS = """
+import multiprocessing
+
+def register():
+    if multiprocessing.parent_process() is not None:
+        import lave_plugin.engines.sglang.contract as contract
+        contract.HOOKS = contract.HOOKS[:3]
+        contract.register_hooks = lambda: None
+"""
+MOVED_FUNCTION = """
+def register():
+    from sglang.srt.dllm.mixin.scheduler import SchedulerDllmMixin
+    original = SchedulerDllmMixin.get_new_batch_dllm
+
+    def get_new_batch_dllm(self, plan):
+        return original(self, plan)
+
+    SchedulerDllmMixin.get_new_batch_dllm = get_new_batch_dllm
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        (BROKEN_IN_SCHEDULERS, "runs without the lave plugin"),
+        (MOVED_FUNCTION, "get_new_batch_dllm takes (self, plan)"),
+    ],
+    ids=["plugin missing in the scheduler", "hooked signature differs"],
+)
+def test_the_server_does_not_start_without_its_hooks(
+    small_random_checkpoint, tmp_path, source, sentence
+):
+    # Plugins load in the order of their distributions' names on the path; this one is first.
+    env = install_plugin(tmp_path, "aaa_saboteur", source)
+    log = tmp_path / "server.log"
+    with pytest.raises(ServerError):
+        Server(small_random_checkpoint, env=env, log_path=log, **LAVE).start()
+    assert sentence in log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"args": ["--grammar-backend", "llguidance"]}, "set --grammar-backend xgrammar"),
+        (
+            {"algorithm_config": {"block_size": 16, "lave": {"top_kk": 3}}},
+            "lave.top_kk is not an option",
+        ),
+        (
+            {"algorithm_config": {"block_size": 16, "lave": {"attempts": 0}}},
+            "lave.attempts must be a whole number of at least 1",
+        ),
+    ],
+    ids=["other backend", "unknown option", "bad value"],
+)
+def test_a_launch_that_cannot_keep_its_word_is_refused(
+    small_random_checkpoint, tmp_path, options, sentence
+):
+    log = tmp_path / "server.log"
+    with pytest.raises(ServerError):
+        Server(small_random_checkpoint, log_path=log, **{**LAVE, **options}).start()
+    assert sentence in log.read_text()
+
+
+def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(small_random_checkpoint):
+    long = json.dumps({"type": "array", "items": {"type": "string"}, "minItems": 200})
+    body = {
+        "text": "x",
+        "stream": True,
+        "sampling_params": {"json_schema": long, "max_new_tokens": 1900},
+    }
+    with Server(small_random_checkpoint, **LAVE) as server:
+        for _ in range(3):
+            with requests.post(
+                f"{server.url}/generate", json=body, timeout=30, stream=True
+            ) as response:
+                next(response.iter_lines())
+        # Also while the grammar is still being compiled.
+        fresh = {
+            **body,
+            "sampling_params": {"regex": "(abc|[x-z]{3}){700}", "max_new_tokens": 1900},
+        }
+        with pytest.raises(requests.exceptions.ReadTimeout):
+            requests.post(f"{server.url}/generate", json=fresh, timeout=0.05)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            load = requests.get(f"{server.url}/v1/loads", timeout=20).json()
+            if load["aggregate"]["total_reqs"] == 0:
+                break
+            time.sleep(0.5)
+        assert load["aggregate"]["total_reqs"] == 0, load
+        assert len(generate(server.url, DIGITS).text) == 30
+        started = time.monotonic()
+        server.stop()
+        assert time.monotonic() - started < server.stop_timeout, "SIGTERM did not end it"
