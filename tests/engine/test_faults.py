@@ -131,6 +131,18 @@ def test_a_launch_that_cannot_keep_its_word_is_refused(
     assert sentence in log.read_text()
 
 
+def busy_share(server: Server, seconds: float = 1.0) -> float:
+    """Cores that the server's processes keep busy at present."""
+
+    def used() -> float:
+        times = [process.cpu_times() for process in server.processes()]
+        return sum(t.user + t.system for t in times)
+
+    before = used()
+    time.sleep(seconds)
+    return (used() - before) / seconds
+
+
 def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(small_random_checkpoint):
     long = json.dumps({"type": "array", "items": {"type": "string"}, "minItems": 200})
     body = {
@@ -145,19 +157,12 @@ def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(small_random_c
             ) as response:
                 next(response.iter_lines())
         # Also while the grammar is still being compiled.
-        fresh = {
-            **body,
-            "sampling_params": {"regex": "(abc|[x-z]{3}){700}", "max_new_tokens": 1900},
-        }
+        parameters = {"regex": "(abc|[x-z]{3}){300}", "max_new_tokens": 1900}
+        fresh = {"text": "x", "sampling_params": parameters}
         with pytest.raises(requests.exceptions.ReadTimeout):
             requests.post(f"{server.url}/generate", json=fresh, timeout=0.05)
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            load = requests.get(f"{server.url}/v1/loads", timeout=20).json()
-            if load["aggregate"]["total_reqs"] == 0:
-                break
-            time.sleep(0.5)
-        assert load["aggregate"]["total_reqs"] == 0, load
+        # With --sleep-on-idle an engine that has nothing to do takes next to no time.
+        assert any(busy_share(server) < 0.3 for _ in range(30)), "still at work for nobody"
         assert len(generate(server.url, DIGITS).text) == 30
         started = time.monotonic()
         server.stop()
