@@ -85,6 +85,12 @@ def test_the_right_answer_passes_and_with_a_stray_brace_it_does_not(request_, ri
     assert request_.check(right + "}") is not None
 
 
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_the_model_has_not_been_trained_on_the_prompt(request_):
+    records = pytest.importorskip("lave_plugin.demo.records")
+    assert records.split_of(request_.prompt) == "held-out"
+
+
 # --- the command, without an engine -------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ right processes end, in time, and what the user is told. Two tests start the rea
 """
 
 import json
+import subprocess
 import sys
 import textwrap
 import time
@@ -101,6 +102,25 @@ def test_an_interrupt_while_it_starts_leaves_no_process():
     with pytest.raises(KeyboardInterrupt):
         server.start()
     assert seen and not living(seen)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's part is Linux's own")
+def test_a_server_does_not_outlive_a_parent_that_is_killed(tmp_path):
+    parent = f"""
+        import sys
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        from test_server import pretend
+        server = pretend("import time; time.sleep(60)", on_progress=lambda *_: print(
+            server.process.pid, flush=True))
+        server.start()
+    """
+    with psutil.Popen(
+        [sys.executable, "-c", textwrap.dedent(parent)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        server = psutil.Process(int(process.stdout.readline()))
+        process.kill()
+    psutil.wait_procs([server], timeout=5)
+    assert not living([server])
 
 
 def test_progress_brings_the_time_and_the_last_line_of_the_log():

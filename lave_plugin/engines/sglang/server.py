@@ -10,6 +10,7 @@ constraint is.
 """
 
 import contextlib
+import ctypes
 import os
 import signal
 import socket
@@ -28,6 +29,9 @@ import yaml
 from lave_plugin.engines.sglang import cpu
 
 POLL_SECONDS = 0.25
+
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
 
 
 class ServerError(RuntimeError):
@@ -139,6 +143,7 @@ class Server:
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
+                    preexec_fn=_end_with_parent if sys.platform == "linux" else None,
                 )
             self._wait_until_ready()
         except BaseException:
@@ -250,6 +255,12 @@ class Server:
                 return True
             time.sleep(POLL_SECONDS)
         return False
+
+
+def _end_with_parent() -> None:
+    # Runs in the child. We may be killed without a chance to stop it; the kernel then sends
+    # it this signal (also when the thread that called `start` ends, so don't use a brief one).
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def free_port() -> int:
