@@ -1,9 +1,13 @@
 """Free text with triggers, as an automaton (Aho and Corasick 1975).
 
 Behaves as xgrammar's TagDispatch: text runs freely until it ends in a trigger, then the trigger's
-rule must follow. Afterwards the text runs on (loop_after_dispatch) or the match ends. Text that
-ends in an excluded word is dead. The match may end anywhere in the free text, but not inside the
-rule and not directly behind a trigger.
+rule must follow, or the rest of a longer trigger. Afterwards the text runs on
+(loop_after_dispatch) or the match ends. Text that ends in an excluded word is dead. The match may
+end anywhere in the free text, but not inside the rule and not directly behind a trigger.
+
+A trigger or an excluded word counts where the longest suffix of the text that is a prefix of any
+such word is that word itself. So, as in xgrammar, an excluded word goes unnoticed while it is the
+end of something longer that may still become a trigger.
 """
 
 from lave_plugin.grammar.nfa import Node, only_utf8
@@ -14,10 +18,6 @@ def build_dispatch(dispatch: Dispatch) -> list[Node]:
     """The automaton of a dispatch; the start is node 0."""
     children, rules, excluded = _trie(dispatch)
     fallback, order = _fallbacks(children)
-    # A node behind which an excluded word ends is excluded as well.
-    for node in order:
-        if node and fallback[node] in excluded:
-            excluded.add(node)
 
     after = len(children)  # behind a dispatched rule that ends the match
     target_after = 0 if dispatch.loops else after

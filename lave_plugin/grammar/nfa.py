@@ -5,6 +5,7 @@ Determinism is meant over those symbols, so a byte edge and a rule edge can stil
 """
 
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -23,21 +24,24 @@ class Node(NamedTuple):
 
 
 class Nfa:
-    """Nodes and edges in growing lists; node 0 is the start, node 1 the only end."""
+    """Nodes are numbers, edges lists by source; node 0 is the start, node 1 the only end.
+
+    Most nodes have edges of one kind, so lists exist only where there are edges: each container
+    that a construction makes costs twice, the second time in Python's garbage collector.
+    """
 
     start = 0
     end = 1
 
     def __init__(self) -> None:
-        self.byte_edges: list[list[tuple[int, int, int]]] = [[], []]
-        self.rule_edges: list[list[tuple[str, int]]] = [[], []]
-        self.empty_edges: list[list[int]] = [[], []]
+        self.node_count = 2
+        self.byte_edges: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
+        self.rule_edges: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
+        self.empty_edges: defaultdict[int, list[int]] = defaultdict(list)
 
     def new_node(self) -> int:
-        self.byte_edges.append([])
-        self.rule_edges.append([])
-        self.empty_edges.append([])
-        return len(self.byte_edges) - 1
+        self.node_count += 1
+        return self.node_count - 1
 
     def add_rule(self, rule: str, source: int, target: int) -> None:
         self.rule_edges[source].append((rule, target))
@@ -52,7 +56,7 @@ class Nfa:
     def add_class(self, source: int, ranges: tuple[CodePointRange, ...], target: int) -> None:
         """One character: the encodings as a trie whose equal tails are shared."""
         tails: dict[tuple, int] = {((),): target}
-        pending = [(source, tuple(byte_sequences(ranges)))]
+        pending = [(source, byte_sequences(ranges))]
         while pending:
             node, sequences = pending.pop()
             by_first: dict[tuple[int, int], list[tuple]] = {}
@@ -100,29 +104,23 @@ def determinise(nfa: Nfa) -> list[Node]:
     nondeterminism in its stride, it only holds more items.
     """
     closures = _closures(nfa)
-    nodes = _powerset(nfa, closures, limit=_GROWTH_LIMIT * len(nfa.byte_edges) + 64)
+    nodes = _powerset(nfa, closures, limit=_GROWTH_LIMIT * nfa.node_count + 64)
     return _without_empty_edges(nfa, closures) if nodes is None else nodes
 
 
 def _closures(nfa: Nfa) -> list[tuple[int, ...]]:
     """For each node the nodes with edges, or the end, that are reached by reading nothing."""
-    matters = [
-        node == nfa.end or bool(nfa.byte_edges[node] or nfa.rule_edges[node])
-        for node in range(len(nfa.byte_edges))
-    ]
-    closures = []
-    for node, empty in enumerate(nfa.empty_edges):
-        if not empty:
-            closures.append((node,) if matters[node] else ())
-            continue
+    matters = nfa.byte_edges.keys() | nfa.rule_edges.keys() | {nfa.end}
+    closures = [(node,) if node in matters else () for node in range(nfa.node_count)]
+    for node in nfa.empty_edges:
         seen = {node}
         pending = [node]
         while pending:
-            for target in nfa.empty_edges[pending.pop()]:
+            for target in nfa.empty_edges.get(pending.pop(), ()):
                 if target not in seen:
                     seen.add(target)
                     pending.append(target)
-        closures.append(tuple(sorted(found for found in seen if matters[found])))
+        closures[node] = tuple(sorted(seen & matters))
     return closures
 
 
@@ -149,11 +147,11 @@ def _powerset(nfa: Nfa, closures: list[tuple[int, ...]], limit: int) -> list[Nod
             return None
         subset = subsets[len(nodes)]
         if len(subset) == 1:
-            byte_edges = nfa.byte_edges[subset[0]]
-            rule_edges = nfa.rule_edges[subset[0]]
+            byte_edges = nfa.byte_edges.get(subset[0], ())
+            rule_edges = nfa.rule_edges.get(subset[0], ())
         else:
-            byte_edges = [edge for member in subset for edge in nfa.byte_edges[member]]
-            rule_edges = [edge for member in subset for edge in nfa.rule_edges[member]]
+            byte_edges = [edge for member in subset for edge in nfa.byte_edges.get(member, ())]
+            rule_edges = [edge for member in subset for edge in nfa.rule_edges.get(member, ())]
         by_rule: dict[str, list[int]] = {}
         for rule, target in rule_edges:
             by_rule.setdefault(rule, []).append(target)
@@ -206,8 +204,8 @@ def _join(edges: Iterable[tuple[int, int, int]]) -> tuple[tuple[int, int, int], 
 def _without_empty_edges(nfa: Nfa, closures: list[tuple[int, ...]]) -> list[Node]:
     nodes = []
     for closure in closures:
-        byte_edges = [edge for member in closure for edge in nfa.byte_edges[member]]
-        rule_edges = [edge for member in closure for edge in nfa.rule_edges[member]]
+        byte_edges = [edge for member in closure for edge in nfa.byte_edges.get(member, ())]
+        rule_edges = [edge for member in closure for edge in nfa.rule_edges.get(member, ())]
         nodes.append(Node(nfa.end in closure, tuple(byte_edges), tuple(rule_edges)))
     return nodes
 

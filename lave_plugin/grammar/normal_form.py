@@ -16,7 +16,7 @@ from functools import partial
 
 from lave_plugin.grammar.dispatch import build_dispatch
 from lave_plugin.grammar.errors import UnsupportedGrammar
-from lave_plugin.grammar.nfa import Nfa, Node, determinise, only_utf8
+from lave_plugin.grammar.nfa import Nfa, Node, determinise
 from lave_plugin.grammar.notation import (
     Body,
     CharClass,
@@ -30,12 +30,9 @@ from lave_plugin.grammar.notation import (
 )
 from lave_plugin.grammar.powers import fold_powers, references
 from lave_plugin.grammar.regex_macro import build_regex
+from lave_plugin.grammar.repetition import split_long_repetition
 
 UNREACHABLE = 1 << 60
-
-# A class beyond ASCII costs several nodes. Where it is repeated more often than this, it becomes
-# a rule of its own, so that each repetition costs one node.
-_MAX_INLINED_REPEATS = 16
 
 
 @dataclass
@@ -73,7 +70,7 @@ def read_normal_form(text: str) -> RuleAutomata:
     if "root" not in rules:
         raise UnsupportedGrammar("The grammar has no rule named 'root'; print it with xgrammar.")
     linker = _Linker()
-    linker.link(_RuleBuilder(fold_powers(rules)).build_all())
+    linker.link(_RuleBuilder(split_long_repetition(fold_powers(rules))).build_all())
     return linker.finish()
 
 
@@ -82,7 +79,6 @@ class _RuleBuilder:
 
     def __init__(self, rules: dict[str, Body]) -> None:
         self._rules = rules
-        self._class_rules: dict[str, CharClass] = {}
         self._reached, self._in_place = self._count_uses()
 
     def build_all(self) -> dict[str, list[Node]]:
@@ -98,10 +94,6 @@ class _RuleBuilder:
                 automata.update(self._build_regex(name, body))
             else:
                 automata[name] = determinise(self._build_choice(name))
-        for name, char_class in self._class_rules.items():
-            nfa = Nfa()
-            nfa.add_class(nfa.start, char_class.ranges, nfa.end)
-            automata[name] = determinise(nfa)
         return automata
 
     def _count_uses(self) -> tuple[list[str], set[str]]:
@@ -138,22 +130,21 @@ class _RuleBuilder:
         return list(reached), {name for name in plain if uses[name] == 1}
 
     def _build_regex(self, name: str, regex: Regex) -> dict[str, list[Node]]:
+        """A regular expression and its parts, which are named after it."""
         parts = build_regex(regex.source)
-        prefixed = {part: name if part == "root" else f"{name}.{part}" for part in parts}
-        automata = {}
-        for part, nfa in parts.items():
-            nodes = only_utf8(determinise(nfa))
-            automata[prefixed[part]] = [
+        names = {part: name if part == "root" else f"{name}.{part}" for part in parts}
+        return {
+            names[part]: [
                 node._replace(
-                    rule_edges=tuple((prefixed[rule], target) for rule, target in node.rule_edges)
+                    rule_edges=tuple((names[rule], target) for rule, target in node.rule_edges)
                 )
                 for node in nodes
             ]
-        return automata
+            for part, nodes in parts.items()
+        }
 
     def _build_choice(self, name: str) -> Nfa:
         nfa = Nfa()
-        as_rules = self._often_repeated(name)
         pending = [(name, nfa.start, nfa.end)]
         while pending:
             rule, source, target = pending.pop()
@@ -161,7 +152,7 @@ class _RuleBuilder:
                 if isinstance(element, RuleRef) and element.name in self._in_place:
                     pending.append((element.name, before, after))
                 else:
-                    self._add_element(nfa, element, before, after, as_rules)
+                    self._add_element(nfa, element, before, after)
         return nfa
 
     def _edges_of(self, nfa: Nfa, rule: str, source: int, target: int):
@@ -191,42 +182,17 @@ class _RuleBuilder:
                 yield element, before, after
                 before = after
 
-    def _add_element(
-        self, nfa: Nfa, element: Element, before: int, after: int, as_rules: set[CharClass]
-    ) -> None:
+    def _add_element(self, nfa: Nfa, element: Element, before: int, after: int) -> None:
         match element:
             case Text(data):
                 nfa.add_text(before, data, after)
             case RuleRef(name):
                 nfa.add_rule(name, before, after)
             case CharClass(ranges):
-                if element in as_rules:
-                    name = f"class {ranges}"
-                    self._class_rules[name] = element
-                    nfa.add_rule(name, before, after)
-                else:
-                    nfa.add_class(before, ranges, after)
+                nfa.add_class(before, ranges, after)
             case Repeat(inner, low, high):
-                add_one = partial(self._add_element, nfa, inner, as_rules=as_rules)
+                add_one = partial(self._add_element, nfa, inner)
                 nfa.add_repeat(before, add_one, low, high, after)
-
-    def _often_repeated(self, name: str) -> set[CharClass]:
-        """Classes beyond ASCII that are repeated often in a rule or in what is built in place."""
-        found = set()
-        pending = [name]
-        while pending:
-            rule = pending.pop()
-            for sequence in self._rules[rule]:
-                for element in sequence:
-                    if isinstance(element, RuleRef) and element.name in self._in_place:
-                        if element.name != rule:
-                            pending.append(element.name)
-                    elif isinstance(element, Repeat) and isinstance(element.element, CharClass):
-                        count = max(element.low, element.high or 0)
-                        ranges = element.element.ranges
-                        if count > _MAX_INLINED_REPEATS and ranges and ranges[-1][1] > 0x7F:
-                            found.add(element.element)
-        return found
 
 
 def _is_loop(rule: str, sequence: tuple[Element, ...], position: int) -> bool:

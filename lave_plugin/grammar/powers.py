@@ -20,17 +20,20 @@ def fold_powers(rules: dict[str, Body]) -> dict[str, Body]:
     """The same grammar with powers recognised, aliases resolved and neighbours merged."""
     powers: dict[str, Repeat] = {}
     folded: dict[str, Body] = {}
+    first_with: dict[Body, str] = {}
     for name in _callees_first(rules):
         body = rules[name]
-        if isinstance(body, Dispatch | Regex):
-            folded[name] = body
-            continue
-        power = _power_of_body(name, body, powers)
-        if power is not None:
-            powers[name] = power
-            folded[name] = (_as_sequence(power),)
-        else:
-            folded[name] = body
+        if not isinstance(body, Dispatch | Regex):
+            power = _power_of_body(name, body, powers)
+            if power is not None:
+                powers[name] = power
+                folded[name] = (_as_sequence(power),)
+                continue
+        folded[name] = body = _substitute(body, powers)
+        # Schemas repeat themselves: a rule that says the same as an earlier one is its alias.
+        first = first_with.setdefault(body, name)
+        if first != name:
+            powers[name] = Repeat(RuleRef(first), 1, 1)
     return {name: _substitute(folded[name], powers) for name in rules}
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 import xgrammar
 
 from lave_plugin.grammar.errors import UnsupportedGrammar
-from lave_plugin.grammar.nfa import Nfa
+from lave_plugin.grammar.nfa import Nfa, Node, determinise, only_utf8
 
 # How xgrammar marks edges that read no byte: the first number of an edge is negative.
 _EMPTY, _RULE, _END_OF_TEXT, _REPEAT = -1, -2, -3, -4
@@ -26,7 +26,7 @@ def _compiler() -> xgrammar.GrammarCompiler:
 
 
 @lru_cache(maxsize=1024)
-def build_regex(source: str) -> dict[str, Nfa]:
+def build_regex(source: str) -> dict[str, list[Node]]:
     """The automata of one macro, by rule name: `root` is the expression, others are its parts."""
     compiled = _compiler().compile_grammar(f"root ::= {source}")
     dump = json.loads(compiled.grammar.serialize_json())
@@ -40,7 +40,8 @@ def build_regex(source: str) -> dict[str, Nfa]:
     automata = {}
     for name, (per_rule, *_) in zip(names, dump["per_rule_fsms"], strict=True):
         _, start, ends, *_ = per_rule
-        automata[name] = _copy(rows, repeats, names, start, ends)
+        nfa = _copy(rows, repeats, names, start, ends)
+        automata[name] = only_utf8(determinise(nfa))
     return automata
 
 

@@ -3,6 +3,8 @@
 The tables follow RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
 """
 
+from functools import lru_cache
+
 ByteRange = tuple[int, int]
 CodePointRange = tuple[int, int]
 
@@ -36,7 +38,8 @@ def complement(ranges: tuple[CodePointRange, ...]) -> tuple[CodePointRange, ...]
     return tuple(outside)
 
 
-def byte_sequences(ranges: tuple[CodePointRange, ...]) -> list[tuple[ByteRange, ...]]:
+@lru_cache(maxsize=4096)
+def byte_sequences(ranges: tuple[CodePointRange, ...]) -> tuple[tuple[ByteRange, ...], ...]:
     """Sequences of byte ranges that together match exactly the encodings of `ranges`.
 
     Ranges of one position in two sequences are equal or disjoint as long as those before them are
@@ -49,7 +52,7 @@ def byte_sequences(ranges: tuple[CodePointRange, ...]) -> list[tuple[ByteRange, 
                 first = chr(max(low, shortest)).encode()
                 last = chr(min(high, longest)).encode()
                 sequences.extend(_between(first, last))
-    return sequences
+    return tuple(sequences)
 
 
 def _between(first: bytes, last: bytes) -> list[tuple[ByteRange, ...]]:

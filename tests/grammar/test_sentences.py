@@ -1,8 +1,10 @@
 """Which texts a grammar takes: tables of (grammar, text, verdict), confirmed by xgrammar."""
 
 import json
+import warnings
 
 import pytest
+from xgrammar import StructuralTagItem
 from xgrammar_oracle import Oracle
 
 from lave_plugin.grammar.automaton import DEAD
@@ -130,5 +132,117 @@ REGEX = [
 @pytest.mark.parametrize(("regex", "text", "verdict"), REGEX)
 def test_regex(compiler, regex, text, verdict):
     compiled = compiler.compile_regex(regex)
+    assert judge(automaton_of(compiled), text.encode()) == verdict
+    assert Oracle(compiled).judge(text.encode()) == verdict
+
+
+def _tag(begin, end, pattern="[a-c]+"):
+    return {
+        "type": "tag",
+        "begin": begin,
+        "content": {"type": "regex", "pattern": pattern},
+        "end": end,
+    }
+
+
+AB = {"type": "const_string", "value": "ab"}
+CALLS = {
+    "type": "triggered_tags",
+    "triggers": ["<f="],
+    "tags": [_tag("<f=a>", "</f>"), _tag("<f=b>", ["</f>", "</g>"])],
+}
+THINK_THEN_CALL = {
+    "type": "sequence",
+    "elements": [
+        {"type": "tag", "begin": "<think>", "content": {"type": "any_text"}, "end": "</think>"},
+        CALLS,
+    ],
+}
+STRUCTURAL_TAGS = [
+    (CALLS, "", "accepted"),
+    (CALLS, "free text < with é, <f <f", "accepted"),
+    (CALLS, "text <f=", "open"),
+    (CALLS, "text <f=c", "dead"),
+    (CALLS, "text <f=a>abc</f> more <f=b>a</g>", "accepted"),
+    (CALLS, "text <f=a>abc</g", "dead"),
+    ({**CALLS, "at_least_one": True}, "text", "dead"),
+    ({**CALLS, "at_least_one": True}, "<f=a>a</f> text", "accepted"),
+    ({**CALLS, "stop_after_first": True}, "x <f=a>a</f>", "accepted"),
+    ({**CALLS, "stop_after_first": True}, "x <f=a>a</f>x", "dead"),
+    ({**CALLS, "excludes": ["no"]}, "n", "accepted"),
+    ({**CALLS, "excludes": ["no"]}, "no", "dead"),
+    (THINK_THEN_CALL, "<think>hm </thin</think> so <f=a>a</f>", "accepted"),
+    (THINK_THEN_CALL, "<think>hm", "open"),
+    (THINK_THEN_CALL, "hm", "dead"),
+    ({"type": "any_text"}, "anything\n", "accepted"),
+    ({"type": "any_text", "excludes": ["é"]}, "caf\xe8", "accepted"),
+    ({"type": "any_text", "excludes": ["é"]}, "café", "dead"),
+    (
+        {"type": "tags_with_separator", "separator": ",", "tags": [_tag("<a>", "</a>")]},
+        "<a>b</a>,<a>c</a>",
+        "accepted",
+    ),
+    (
+        {"type": "dispatch", "rules": [["<x>", {"type": "const_string", "value": "yes"}]]},
+        "a <x>yes <x>y",
+        "open",
+    ),
+    (
+        {"type": "repeat", "min": 2, "max": 3, "content": {"type": "const_string", "value": "ab"}},
+        "ababab",
+        "accepted",
+    ),
+    (
+        {
+            "type": "or",
+            "elements": [
+                {"type": "const_string", "value": "a"},
+                {"type": "const_string", "value": "b"},
+            ],
+        },
+        "b",
+        "accepted",
+    ),
+]
+
+
+@pytest.mark.parametrize(("tag_format", "text", "verdict"), STRUCTURAL_TAGS)
+def test_structural_tag(compiler, tag_format, text, verdict):
+    compiled = compiler.compile_structural_tag({"type": "structural_tag", "format": tag_format})
+    assert judge(automaton_of(compiled), text.encode()) == verdict
+    assert Oracle(compiled).judge(text.encode()) == verdict
+
+
+LEGACY_TAGS = [
+    ("I call <f=a>12</f> now", "accepted"),
+    ("I call <f=a>x", "dead"),
+    ("<g>true</g><g>fal", "open"),
+    ("<f=b", "dead"),
+]
+
+
+@pytest.mark.parametrize(("text", "verdict"), LEGACY_TAGS)
+def test_legacy_structural_tag(compiler, text, verdict):
+    tags = [
+        StructuralTagItem(begin="<f=a>", schema={"type": "integer"}, end="</f>"),
+        StructuralTagItem(begin="<g>", schema={"type": "boolean"}, end="</g>"),
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        compiled = compiler.compile_structural_tag(tags, ["<f=", "<g>"])
+    assert judge(automaton_of(compiled), text.encode()) == verdict
+    assert Oracle(compiled).judge(text.encode()) == verdict
+
+
+LARK = [
+    ('start: "a" b* | "c"~3..5\nb: /[a-z]+/ | "Z"i\n%ignore " "', "a x z Z", "accepted"),
+    ('start: "a" b* | "c"~3..5\nb: /[a-z]+/ | "Z"i\n%ignore " "', "c c", "open"),
+    ("start: NUMBER\n%import common.NUMBER", "3.5e7", "accepted"),
+]
+
+
+@pytest.mark.parametrize(("grammar", "text", "verdict"), LARK)
+def test_lark(compiler, grammar, text, verdict):
+    compiled = compiler.compile_lark(grammar)
     assert judge(automaton_of(compiled), text.encode()) == verdict
     assert Oracle(compiled).judge(text.encode()) == verdict

@@ -35,6 +35,10 @@ class Oracle:
         self._matcher.rollback(1)
         return True
 
+    def allowed(self) -> set[int]:
+        """All bytes that may come next."""
+        return {byte for byte in range(256) if self.allows(byte)}
+
     def accepting(self) -> bool:
         """Whether the text so far is a sentence."""
         return self._matcher.is_completed()
@@ -44,3 +48,17 @@ class Oracle:
         if not self.restart(text):
             return "dead"
         return "accepted" if self.accepting() else "open"
+
+
+def is_utf8_prefix(data: bytes) -> bool:
+    """Whether some well-formed UTF-8 text begins with these bytes."""
+    tails = (b"", b"\x80", b"\x80\x80", b"\x80\x80\x80", b"\x90\x80\x80", b"\xa0\x80")
+    return any(_decodes(data + tail) for tail in tails)
+
+
+def _decodes(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
