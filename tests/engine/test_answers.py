@@ -7,7 +7,7 @@ import json
 
 import jsonschema
 import pytest
-from client import faults, generate_all
+from client import faults, generate, generate_all, post
 from mixed_requests import CONSTRAINTS, mixed_requests
 
 from lave_plugin.demo import records
@@ -58,9 +58,11 @@ def test_200_mixed_requests_on_random_weights(serve, small_random_checkpoint, re
 
 @pytest.mark.parametrize("name", [constraint.name for constraint in CONSTRAINTS])
 def test_a_budget_without_a_token_to_spare(serve, small_random_checkpoint, name):
-    """The engine is told to answer in exactly what its own refusal says is the least."""
-    from client import generate, post
+    """The engine is told to answer in what its own refusal says is enough.
 
+    It may take fewer: the refusal counts the tokens of a sentence of the fewest bytes, and
+    a longer one can be fewer tokens.
+    """
     url = serve(small_random_checkpoint, **SHIPPED).url
     constraint = next(c for c in CONSTRAINTS if c.name == name)
     parameters = {"temperature": 0, constraint.field: constraint.value, "max_new_tokens": 1}
@@ -69,7 +71,8 @@ def test_a_budget_without_a_token_to_spare(serve, small_random_checkpoint, name)
     least = int(refused.json()["error"]["message"].rsplit(" ", 1)[1].rstrip("."))
     parameters["max_new_tokens"] = least
     answer = generate(url, {"text": "x", "sampling_params": parameters})
-    assert (answer.finish, answer.tokens) == ("stop", least)
+    assert answer.finish == "stop"
+    assert answer.tokens <= least
     assert constraint.is_valid(answer.text), answer.text
 
 

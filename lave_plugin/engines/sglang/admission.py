@@ -120,7 +120,7 @@ def open_session(scheduler, request, constraint: LaveGrammar | None) -> str | No
         budget = needed
     elif needed > budget:
         return (
-            f"{limit} is too small: the shortest answer that {field} allows takes {needed} "
+            f"{limit} is too small: a shortest answer that {field} allows takes {needed} "
             f"tokens, end token included, and {budget} are left. Allow at least {needed}."
         )
     seed = request.sampling_params.sampling_seed or 0
