@@ -169,10 +169,10 @@ class Draw:
         def form() -> str:
             if self.chance(0.25):
                 return f"{self.pick(*TITLE_NOUNS)} of {self.invented()}"
-            article = "The " if self.chance(0.4) else ""
-            return f"{article}{self.pick(*TITLE_ADJECTIVES)} {self.pick(*TITLE_NOUNS)}"
+            return f"{self.pick(*TITLE_ADJECTIVES)} {self.pick(*TITLE_NOUNS)}"
 
-        return self.within_split(form)
+        article = "The " if self.chance(0.3) else ""
+        return article + self.within_split(form)
 
     def company(self) -> str:
         return f"{self.invented()} {self.pick('Ltd', 'Works', 'Group', 'and Sons')}"

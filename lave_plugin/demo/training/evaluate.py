@@ -82,8 +82,9 @@ def decode(model: TinyDLLM, prompts: list[list[int]], threshold: float) -> list[
         canvas = torch.tensor([len(row.tokens) - BLOCK_SIZE for row in running])[:, None]
         canvas = canvas + torch.arange(BLOCK_SIZE)  # (rows, block): the canvas's positions
         row_index = torch.arange(len(running))[:, None]
-        probabilities = model.logits(hidden[row_index, canvas]).softmax(-1)
-        confidence, best = probabilities.max(-1)
+        logits = model.logits(hidden[row_index, canvas])
+        logits[..., MASK_ID] = -torch.inf  # committing a mask would never end
+        confidence, best = logits.softmax(-1).max(-1)
         confidence = confidence.masked_fill(token_ids[row_index, canvas] != MASK_ID, -1.0)
         commit = confidence > threshold
         surest = confidence.argmax(-1, keepdim=True)

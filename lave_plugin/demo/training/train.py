@@ -52,7 +52,7 @@ VALIDATION_SEED = 1
 VALIDATION_SAMPLES = 64
 
 # Rows of a block-diffusion batch. A row in autoregressive form is about half as long.
-ROWS = 24
+ROWS = 16
 NOISY_COPIES = 2
 # How many blocks have every token masked, as each block has when decoding begins.
 FULLY_MASKED = 0.15
@@ -193,9 +193,9 @@ def batches_of(
 def loss_and_accuracy(model: TinyDLLM, batch: Batch) -> tuple[Tensor, float]:
     """The mean loss of the masked tokens, and the share restored right (padding aside)."""
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        hidden = model.hidden(batch.token_ids, batch.positions, batch.visible)
+        hidden = model.hidden(batch.token_ids, batch.positions, batch.visible, batch.noisy)
         chosen = batch.targets >= 0
-        logits = model.logits(hidden[:, batch.noisy :][chosen])
+        logits = model.logits(hidden[chosen])
     targets, weights = batch.targets[chosen], batch.weights[chosen]
     losses = F.cross_entropy(logits.float(), targets, reduction="none")
     right = (logits.argmax(-1) == targets)[weights == 1.0]
