@@ -1,0 +1,7 @@
+"""Makes ``demo/checkpoint`` from nothing: tokenizer, model, training and evaluation.
+
+The plugin itself never imports this package. Run::
+
+    python -m lave_plugin.demo.training.train --out DIR --minutes 40
+    python -m lave_plugin.demo.training.evaluate DIR
+"""

@@ -1,0 +1,177 @@
+"""Training and decoding see the same thing, and a checkpoint comes back as it went."""
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import lave_plugin.demo
+from lave_plugin.demo.records import held_out, training_stream
+from lave_plugin.demo.training.evaluate import decode, evaluate
+from lave_plugin.demo.training.model import (
+    BLOCK_SIZE,
+    ModelSize,
+    TinyDLLM,
+    block_causal,
+    load_checkpoint,
+    save_checkpoint,
+)
+from lave_plugin.demo.training.tokenizer import END_ID, MASK_ID, chat, load_tokenizer
+from lave_plugin.demo.training.train import Example, learning_rate, pack
+
+CHECKPOINT = Path(lave_plugin.demo.__file__).parent / "checkpoint"
+
+
+@pytest.fixture(scope="module")
+def random_model() -> TinyDLLM:
+    """A small model in which every part has an effect (training starts from an identity)."""
+    torch.manual_seed(0)
+    model = TinyDLLM(ModelSize(hidden=32, layers=2, heads=2, kv_heads=1, head_dim=16, mlp=48))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    return model.eval()
+
+
+@pytest.fixture(scope="module")
+def checkpoint():
+    return load_checkpoint(CHECKPOINT), load_tokenizer(CHECKPOINT)
+
+
+EXAMPLES = [
+    Example(prompt=list(range(100, 121)), answer=list(range(300, 340))),
+    Example(prompt=list(range(150, 182)), answer=list(range(400, 407))),
+]
+
+
+@pytest.mark.parametrize("autoregressive", [False, True])
+@torch.no_grad()
+def test_a_noisy_block_is_computed_as_in_decoding(random_model, autoregressive):
+    batch = pack(EXAMPLES, np.random.default_rng(1), autoregressive)
+    block_size = 1 if autoregressive else BLOCK_SIZE
+    packed = random_model.hidden(batch.token_ids, batch.positions, batch.visible)
+    for row, example in enumerate(EXAMPLES):
+        clean = [*example.prompt, *example.answer, END_ID]
+        clean += [END_ID] * (-len(clean) % block_size)
+        first = len(example.prompt) // block_size
+        for block in range(first, len(clean) // block_size):
+            start = block * block_size
+            where = batch.noisy + start - first * block_size
+            noisy = batch.token_ids[row, where : where + block_size]
+            tokens = torch.cat([torch.tensor(clean[:start], dtype=torch.long), noisy])[None]
+            length = tokens.shape[1]
+            alone = random_model.hidden(
+                tokens, torch.arange(length)[None], block_causal(length, block_size)
+            )
+            torch.testing.assert_close(
+                alone[0, start:], packed[row, where : where + block_size], rtol=1e-4, atol=1e-4
+            )
+
+
+def test_only_the_answer_is_masked_and_its_targets_are_its_tokens():
+    batch = pack(EXAMPLES, np.random.default_rng(2), autoregressive=False)
+    noisy = batch.token_ids[:, batch.noisy :]
+    masked = noisy == MASK_ID
+    assert torch.equal(masked, batch.targets >= 0)
+    assert torch.equal(masked, batch.weights > 0)
+    for row, example in enumerate(EXAMPLES):
+        positions = batch.positions[row, batch.noisy :][masked[row]]
+        assert positions.min() >= len(example.prompt)
+        whole = example.prompt + example.answer + [END_ID] * BLOCK_SIZE
+        assert batch.targets[row][masked[row]].tolist() == [whole[p] for p in positions.tolist()]
+
+
+def test_the_autoregressive_form_masks_the_whole_answer():
+    batch = pack(EXAMPLES, np.random.default_rng(3), autoregressive=True)
+    assert (batch.targets >= 0).sum().item() == sum(len(e.answer) + 1 for e in EXAMPLES)
+
+
+@pytest.mark.parametrize(
+    ("step", "progress", "expected"),
+    [(0, 0.0, 0.01), (99, 0.1, 1.0), (500, 0.4, 1.0), (900, 0.7, 0.5), (1000, 1.0, 0.0)],
+)
+def test_the_learning_rate_rises_holds_and_falls(step, progress, expected):
+    assert learning_rate(step, progress) == pytest.approx(expected)
+
+
+def test_a_saved_model_comes_back(random_model, tmp_path):
+    save_checkpoint(random_model, tmp_path, torch.float32)
+    for name, weight in load_checkpoint(tmp_path).state_dict().items():
+        assert torch.equal(weight, random_model.state_dict()[name])
+
+
+def test_a_row_decodes_the_same_alone_and_in_a_batch(random_model):
+    prompts = [example.prompt for example in EXAMPLES] + [list(range(500, 516))]
+    together = decode(random_model, prompts, threshold=0.5)
+    for prompt, row in zip(prompts, together, strict=True):
+        (alone,) = decode(random_model, [prompt], threshold=0.5)
+        assert (alone.tokens, alone.steps) == (row.tokens, row.steps)
+
+
+def test_a_threshold_of_one_commits_one_token_a_step(random_model):
+    (row,) = decode(random_model, [list(range(100, 132))], threshold=1.0)
+    assert row.steps == len(row.tokens) - row.prompt_length
+    assert MASK_ID not in row.tokens
+
+
+# --- the checkpoint that ships ---------------------------------------------------------
+
+
+def test_the_checkpoint_is_small_and_says_what_the_engine_must_know():
+    files = [path for path in CHECKPOINT.iterdir() if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 12_000_000
+    config = json.loads((CHECKPOINT / "config.json").read_text())
+    assert config["architectures"] == ["SDARForCausalLM"]
+    assert config["mask_token_id"] == MASK_ID
+    assert config["block_size"] == BLOCK_SIZE
+    assert config["tie_word_embeddings"] is False
+
+
+def test_the_checkpoint_copies_what_it_has_never_seen(checkpoint):
+    model, tokenizer = checkpoint
+    score, _ = evaluate(model, tokenizer, held_out(30, 11), threshold=0.95)
+    assert score.valid >= 70
+    assert score.exact >= 50
+
+
+def test_the_checkpoint_leaves_something_to_repair(checkpoint):
+    """A demo of constrained decoding needs a model that errs when hurried."""
+    model, tokenizer = checkpoint
+    score, _ = evaluate(model, tokenizer, held_out(60, 11), threshold=0.5)
+    assert score.valid < 90
+
+
+def test_the_shipped_tokenizer_knows_the_training_texts_well(checkpoint):
+    _, tokenizer = checkpoint
+    texts = [sample.answer for sample in itertools.islice(training_stream(0), 500)]
+    tokens = sum(len(tokenizer.encode(text).ids) for text in texts)
+    assert sum(map(len, texts)) / tokens > 2.0
+
+
+def test_a_prompt_ends_where_the_answer_begins(checkpoint):
+    _, tokenizer = checkpoint
+    sample = held_out(1, 0)[0]
+    prompt = tokenizer.encode(chat(sample.prompt)).ids
+    answer = tokenizer.encode(sample.answer).ids
+    assert tokenizer.encode(chat(sample.prompt) + sample.answer).ids == prompt + answer
+
+
+def test_an_independent_qwen3_computes_the_same_logits(checkpoint):
+    """What loads the file elsewhere gets the model that was trained."""
+    transformers = pytest.importorskip("transformers")
+    model, tokenizer = checkpoint
+    reference = transformers.Qwen3ForCausalLM.from_pretrained(
+        CHECKPOINT, dtype=torch.float32, attn_implementation="eager"
+    ).eval()
+    prompt = tokenizer.encode(chat(held_out(1, 0)[0].prompt)).ids
+    token_ids = torch.tensor([prompt + [MASK_ID] * (2 * BLOCK_SIZE - len(prompt) % BLOCK_SIZE)])
+    length = token_ids.shape[1]
+    visible = block_causal(length)
+    bias = torch.zeros(1, 1, length, length).masked_fill(~visible[None], torch.finfo().min)
+    with torch.no_grad():
+        expected = reference(token_ids, attention_mask=bias).logits
+        hidden = model.hidden(token_ids, torch.arange(length)[None], visible)
+        torch.testing.assert_close(model.logits(hidden), expected, rtol=1e-3, atol=1e-3)
