@@ -258,7 +258,6 @@ class _Linker:
     def _link_rule(self, nodes: list[Node]) -> int:
         """Number the nodes of one rule, targets first; returns the number of the start."""
         numbers: dict[int, int] = {}
-        placed: set[int] = set()
         for index in _targets_first(nodes):
             node = nodes[index]
             for _, _, target in node.byte_edges:
@@ -277,7 +276,6 @@ class _Linker:
                 for rule, target in node.rule_edges
             )
             numbers[index] = self._place(itself, node.final, byte_edges, rule_edges)
-            placed.add(index)
         return numbers[0]
 
     def _new_node(self) -> int:
@@ -336,7 +334,7 @@ def _targets_first(nodes: list[Node]) -> list[int]:
 
     def targets(index: int):
         node = nodes[index]
-        return iter([edge[-1] for edge in node.byte_edges + node.rule_edges])
+        return iter([edge[-1] for edge in (*node.byte_edges, *node.rule_edges)])
 
     order: list[int] = []
     visited = {0}
