@@ -186,7 +186,7 @@ def check_completions(compiled, automaton: Automaton, text: bytes) -> tuple[int,
 def quantile(samples: list[float], share: float) -> float:
     if len(samples) < 2 or share == 1.0:
         return max(samples, default=0.0)
-    return statistics.quantiles(samples, n=100)[round(share * 100) - 1]
+    return statistics.quantiles(samples, n=100, method="inclusive")[round(share * 100) - 1]
 
 
 if __name__ == "__main__":

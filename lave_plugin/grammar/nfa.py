@@ -152,12 +152,17 @@ def _powerset(nfa: Nfa, closures: list[tuple[int, ...]], limit: int) -> list[Nod
         else:
             byte_edges = [edge for member in subset for edge in nfa.byte_edges.get(member, ())]
             rule_edges = [edge for member in subset for edge in nfa.rule_edges.get(member, ())]
+        final = nfa.end in subset
+        if len(byte_edges) == 1 and not rule_edges:  # inside a literal, the most frequent case
+            low, high, target = byte_edges[0]
+            nodes.append(Node(final, ((low, high, number_of((target,))),), ()))
+            continue
         by_rule: dict[str, list[int]] = {}
         for rule, target in rule_edges:
             by_rule.setdefault(rule, []).append(target)
         nodes.append(
             Node(
-                nfa.end in subset,
+                final,
                 _join(
                     (low, high, number_of(targets)) for low, high, targets in _disjoint(byte_edges)
                 ),

@@ -165,12 +165,9 @@ def _read_dispatch(rule: str, text: str, start: int, end: int) -> Dispatch:
             " does not know; use triggers, loop_after_dispatch and excludes only."
         )
     triggers = tuple(
-        (_unescape(trigger[1:-1]).encode(), target)
-        for trigger, target in _TRIGGER.findall(macro["triggers"])
+        (_encode(rule, trigger), target) for trigger, target in _TRIGGER.findall(macro["triggers"])
     )
-    excludes = tuple(
-        _unescape(word[1:-1]).encode() for word in re.findall(_STRING, macro["excludes"])
-    )
+    excludes = tuple(_encode(rule, word) for word in re.findall(_STRING, macro["excludes"]))
     return Dispatch(triggers, macro["loops"] == "true", excludes)
 
 
@@ -192,7 +189,7 @@ def _read_choice(rule: str, text: str, start: int, end: int) -> tuple[Sequence, 
             case "space":
                 pass
             case "string":
-                data = _unescape(token.group()[1:-1]).encode()
+                data = _encode(rule, token.group())
                 if data:
                     sequence.append(Text(data))
             case "class":
@@ -230,6 +227,17 @@ def _read_class(source: str) -> CharClass:
         [(ord(_unescape(low)), ord(_unescape(high or low))) for low, high in items]
     )
     return CharClass(complement(ranges) if negated else ranges)
+
+
+def _encode(rule: str, string: str) -> bytes:
+    """A string as printed, with its quotes, as UTF-8."""
+    try:
+        return _unescape(string[1:-1]).encode()
+    except UnicodeEncodeError:
+        raise UnsupportedGrammar(
+            f"Rule {rule!r} holds {string}, half of a surrogate pair, which no text can hold;"
+            " write the character itself."
+        ) from None
 
 
 def _unescape(source: str) -> str:

@@ -133,19 +133,22 @@ def _merge_neighbours(
 ) -> Sequence:
     """Replace references to powers and merge x{a,b} x{c,d} into x{a+c,b+d}."""
     merged: list[Element] = []
+    before = None  # what the last of `merged` repeats
     for element in sequence:
         power = _resolve(element, powers, small_only=small_only)
-        if merged:
-            before = _as_power(merged[-1])
-            after = _as_power(power)
-            if before.element == after.element:
-                bounded = before.high is not None and after.high is not None
-                high = before.high + after.high if bounded else None
-                merged[-1] = Repeat(before.element, before.low + after.low, high)
-                continue
-        if not (isinstance(power, Repeat) and power.high == 0):
+        inner = power.element if isinstance(power, Repeat) else power
+        if before == inner:
+            merged[-1] = _product(_as_power(merged[-1]), _as_power(power))
+        elif power is inner or power.high != 0:
             merged.append(power)
+            before = inner
     return tuple(merged)
+
+
+def _product(first: Repeat, second: Repeat) -> Repeat:
+    bounded = first.high is not None and second.high is not None
+    high = first.high + second.high if bounded else None
+    return Repeat(first.element, first.low + second.low, high)
 
 
 def _resolve(element: Element, powers: dict[str, Repeat], *, small_only: bool) -> Element:

@@ -31,6 +31,7 @@ UNSUPPORTED = [
     ('root ::= (("a" Unheard("b")))\n', "Unheard"),
     ("root ::= ((a))\n", "'a'"),
     ('root ::= (("\\q"))\n', r"\\q"),
+    ('root ::= (("\\ud800"))\n', "surrogate"),
     ('root ::= (("a" (("b"))))\n', "normal form"),
     ('other ::= (("a"))\n', "root"),
     ("not a grammar", "not a grammar"),
