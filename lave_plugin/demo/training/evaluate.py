@@ -172,7 +172,7 @@ def main() -> None:
     model, tokenizer = load_checkpoint(options.checkpoint), load_tokenizer(options.checkpoint)
     print("task        threshold   valid     exact  forwards")
     cells = [(task, threshold) for task in options.tasks for threshold in options.thresholds]
-    for task, threshold in tqdm(cells, unit="pass", leave=False):
+    for task, threshold in tqdm(cells, unit="pass", leave=False, disable=None):
         samples = held_out(options.samples, options.seed, task)
         score, texts = evaluate(model, tokenizer, samples, threshold)
         tqdm.write(f"{task:12} {threshold:8.2f} {score}")

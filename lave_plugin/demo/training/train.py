@@ -9,7 +9,7 @@ So most batches of the first part are in *autoregressive form*, which is the sam
 at block size 1 with every answer token masked: each token is restored from all the text
 to its left, where copying is easiest to learn. Later they are few.
 
-Run (about 40 minutes on one CPU core)::
+Run (most of an hour on one CPU core that others use too)::
 
     python -m lave_plugin.demo.training.train --out DIR --minutes 40
 
@@ -262,18 +262,23 @@ class Validation:
         return f"{score.valid:.0f} / {score.exact:.0f}"
 
 
+def tokenizer_of_samples(seed: int) -> Tokenizer:
+    """A tokenizer learnt from the prompts and answers of the training stream."""
+    samples = itertools.islice(training_stream(seed), TOKENIZER_SAMPLES)
+    return train_tokenizer(
+        text
+        for sample in samples
+        for text in (f"user\n{sample.prompt}\nassistant\n", sample.answer)
+    )
+
+
 def train(out: Path, minutes: float, steps: int | None, seed: int, look_every: int) -> None:
     out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(seed)
     noise = np.random.default_rng(seed)
     choice = random.Random(seed)
 
-    sample_texts = (
-        text
-        for sample in itertools.islice(training_stream(seed), TOKENIZER_SAMPLES)
-        for text in (f"user\n{sample.prompt}\nassistant\n", sample.answer)
-    )
-    tokenizer = train_tokenizer(sample_texts)
+    tokenizer = tokenizer_of_samples(seed)
     save_tokenizer(tokenizer, out)
     early, late = (
         (tokenize(tokenizer, sample) for sample in training_stream(seed + offset, copy_share))
