@@ -46,6 +46,17 @@ class Candidates:
                 weights.insert(0, math.exp(log_probability))
         return ranked[0]
 
+    def plausible(self, least: float) -> dict[int, list[int]]:
+        """The candidates of at least this probability, and the first of each position."""
+        return {
+            position: [
+                token
+                for rank, token in enumerate(ranked)
+                if rank == 0 or self.probabilities[position][rank] >= least
+            ]
+            for position, ranked in self.tokens.items()
+        }
+
     def by_probability(self, position: int, start: int, limit: int) -> Iterator[int]:
         """Token ids of ``position`` from rank ``start``, at most ``limit`` of them."""
         row = self.log_probabilities[position]

@@ -26,6 +26,10 @@ class LaveOptions:
     """Refusals in a row before a step recovers from the witness (tau)."""
     search_budget: int = 512
     """Token transitions that one guided lookahead may try; undecided counts as refused."""
+    plausibility: float = 0.2
+    """A guided lookahead first assumes only tokens of at least this probability for the
+    masks it has to fill (and each position's best); anything else the grammar allows it
+    assumes where nothing could be committed so."""
     lookahead: Lookahead = "guided"
     """``guided``: depth first, most probable token first, exact over the candidates.
     ``sampled``: the paper's independent fillings."""
@@ -39,6 +43,10 @@ class LaveOptions:
                 raise InvalidOptions(
                     f"lave.{name} must be a whole number of at least 1, got {value!r}."
                 )
+        if not isinstance(self.plausibility, int | float) or not 0 <= self.plausibility <= 1:
+            raise InvalidOptions(
+                f"lave.plausibility must be a probability, 0 to 1, got {self.plausibility!r}."
+            )
         if self.lookahead not in get_args(Lookahead):
             raise InvalidOptions(
                 f"lave.lookahead must be one of {', '.join(get_args(Lookahead))}, "

@@ -5,6 +5,15 @@ remaining masks, of exactly those lengths, that the grammar accepts and that can
 finished in the tokens the request has left. The last witness found is kept. It makes the
 next check free where the model agrees with it, and it is the way out when the model's
 proposals keep failing, so every step commits something and every answer ends valid.
+
+Not every witness speaks for a proposal. Parallel decoding goes wrong by committing tokens
+that do not belong together (a doubled word, a value in the slot of a comma), and a grammar
+can nearly always be satisfied around such a pair by something that the model would never
+write there. So a lookahead first looks for a *plausible* witness, of tokens that the model
+gives a fair probability; a proposal without one waits for a later step that knows more.
+Only where nothing can be committed so does any witness do. (The paper's sampled fillings
+have this by nature, being drawn from the marginals. On the tiny dLLM that ships it is worth
+11 points of exact match at threshold 0.7, with no more steps.)
 """
 
 from __future__ import annotations
@@ -70,11 +79,18 @@ class Lave:
             state: the grammar's state before ``canvas.first``.
             canvas: a block with a masked position; it is alive before and after.
         """
-        committed = self._commit_together(state, canvas, candidates, proposals)
+        together = self._commit_together(state, canvas, candidates, proposals)
+        # The engine's algorithm may propose edits alone, if its choice at a mask is MASK.
+        committed = together and bool(proposals.commits)
         if not committed:
             committed = self._commit_one_by_one(state, canvas, candidates, proposals)
+        if not together:
             self._edit_one_by_one(state, canvas, candidates, proposals)
-        if not committed and canvas.masked():
+        if not committed and self.options.lookahead == "guided":
+            committed = self._commit_one_by_one(
+                state, canvas, candidates, proposals, plausible=False
+            )
+        if not committed:
             self._recover(state, canvas, candidates)
         self._fill_behind_end(canvas)
 
@@ -85,8 +101,10 @@ class Lave:
         if not self._commit_together(state, canvas, candidates, proposals):
             self._edit_one_by_one(state, canvas, candidates, proposals)
 
-    def _lookahead(self, state: int, canvas: Canvas, candidates: Candidates) -> bool:
-        """Whether ``canvas`` has a witness; if so it is kept."""
+    def _lookahead(
+        self, state: int, canvas: Canvas, candidates: Candidates, *, plausible: bool = True
+    ) -> bool:
+        """Whether ``canvas`` has a (plausible) witness; if so it is kept."""
         if self.options.lookahead == "sampled":
             found = sample_witness(
                 self.tokens,
@@ -99,7 +117,12 @@ class Lave:
             )
         else:
             found = find_witness(
-                self.tokens, state, canvas, candidates.tokens, self.options.search_budget
+                self.tokens,
+                state,
+                canvas,
+                candidates.plausible(self.options.plausibility) if plausible else candidates.tokens,
+                self.options.search_budget,
+                fillers=not plausible,
             )
         self.counts["lookaheads"] += 1
         return self._keep(found)
@@ -138,7 +161,13 @@ class Lave:
         return False
 
     def _commit_one_by_one(
-        self, state: int, canvas: Canvas, candidates: Candidates, proposals: Proposals
+        self,
+        state: int,
+        canvas: Canvas,
+        candidates: Candidates,
+        proposals: Proposals,
+        *,
+        plausible: bool = True,
     ) -> bool:
         """Proposals in order of confidence, until the threshold or too many refusals.
 
@@ -165,7 +194,9 @@ class Lave:
             if committed and not wanted and confidence <= proposals.threshold:
                 break
             canvas.tokens[position] = token
-            if self._agrees({position: token}) or self._lookahead(state, canvas, candidates):
+            if self._agrees({position: token}) or self._lookahead(
+                state, canvas, candidates, plausible=plausible
+            ):
                 self.counts["accepted"] += 1
                 committed, refusals_in_a_row = True, 0
             else:

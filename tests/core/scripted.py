@@ -65,9 +65,12 @@ class ScriptedEngine:
         self.random = torch.Generator().manual_seed(seed)
 
     def logits(self) -> torch.Tensor:
-        """``[1, block, vocabulary]``; MASK and special ids get their share of the noise."""
+        """``[1, block, vocabulary]``; in every other step MASK is the model's favourite."""
         shape = (1, self.block, len(VOCABULARY))
-        return self.sharpness * torch.randn(shape, generator=self.random)
+        logits = self.sharpness * torch.randn(shape, generator=self.random)
+        if torch.rand((), generator=self.random) < 0.5:
+            logits[..., MASK_ID] += 4 * self.sharpness
+        return logits
 
     def propose(self, ids: torch.Tensor, logits: torch.Tensor, first: int) -> torch.Tensor:
         """What LowConfidence (with T2T edits, if asked for) makes of ``ids``."""
