@@ -144,3 +144,15 @@ def test_ignore_eos_ends_with_the_grammar(server):
     result = requests.post(f"{server.url}/generate", json=body, timeout=60).json()
     assert re.fullmatch("[a-f]{6}", result["text"]), result
     assert result["meta_info"]["completion_tokens"] <= 16
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [{"regex": r"[\^q]{8}"}, {"ebnf": r"root ::= [\^q]{8}"}],
+    ids=["regex", "ebnf"],
+)
+def test_a_class_that_begins_with_an_escaped_caret(server, constraint):
+    """xgrammar 0.2.7 reads it as anything but a q, or prints it so."""
+    body = {"text": "x", "sampling_params": {"max_new_tokens": 20, **constraint}}
+    result = requests.post(f"{server.url}/generate", json=body, timeout=60).json()
+    assert re.fullmatch(r"[\^q]{8}", result["text"]), result

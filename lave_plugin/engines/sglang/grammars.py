@@ -15,6 +15,7 @@ from sglang.srt.constrained.xgrammar_backend import XGrammarGrammar, XGrammarGra
 
 from lave_plugin.engines.sglang import arguments
 from lave_plugin.grammar.automaton import Automaton
+from lave_plugin.grammar.caret import move_carets_in_ebnf, move_carets_in_regex
 from lave_plugin.grammar.compiler import automaton_of
 from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.grammar.token_automaton import TokenAutomaton
@@ -119,7 +120,10 @@ def build_automata_with_grammars(result: None, manager, scheduler) -> None:
             return InvalidGrammarObject(str(error))
 
     backend._from_context = from_context_with_states
-    scheduler.lave_vocabulary = vocabulary
+    # What the user wrote, in a form that xgrammar does not misread (grammar/caret.py).
+    dispatch_ebnf, dispatch_regex = backend.dispatch_ebnf, backend.dispatch_regex
+    backend.dispatch_ebnf = lambda source: dispatch_ebnf(move_carets_in_ebnf(source))
+    backend.dispatch_regex = lambda source: dispatch_regex(move_carets_in_regex(source))
 
 
 def vocabulary_of(
