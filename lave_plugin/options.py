@@ -26,7 +26,7 @@ class LaveOptions:
     """Refusals in a row before a step recovers from the witness (tau)."""
     search_budget: int = 512
     """Token transitions that one guided lookahead may try; undecided counts as refused."""
-    plausibility: float = 0.2
+    plausibility: float = 0.5
     """A guided lookahead first assumes only tokens of at least this probability for the
     masks it has to fill (and each position's best); anything else the grammar allows it
     assumes where nothing could be committed so."""

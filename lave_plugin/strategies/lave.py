@@ -12,8 +12,8 @@ can nearly always be satisfied around such a pair by something that the model wo
 write there. So a lookahead first looks for a *plausible* witness, of tokens that the model
 gives a fair probability; a proposal without one waits for a later step that knows more.
 Only where nothing can be committed so does any witness do. (The paper's sampled fillings
-have this by nature, being drawn from the marginals. On the tiny dLLM that ships it is worth
-11 points of exact match at threshold 0.7, with no more steps.)
+have this by nature, being drawn from the marginals. On the tiny dLLM that ships it raises
+exact match from 67 to 82 % at threshold 0.7, in no more steps.)
 """
 
 from __future__ import annotations
