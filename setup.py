@@ -30,7 +30,14 @@ def native() -> list[Extension]:
             depends=sorted(str(path) for path in SOURCES.glob("*.hpp")),
             include_dirs=[pybind11.get_include()],
             language="c++",
-            extra_compile_args=["-std=c++17", "-O2", "-g0", "-fvisibility=hidden", "-pthread", *extra],
+            extra_compile_args=[
+                "-std=c++17",
+                "-O2",
+                "-g0",
+                "-fvisibility=hidden",
+                "-pthread",
+                *extra,
+            ],
             extra_link_args=["-pthread", *extra],
             optional=True,
         )
