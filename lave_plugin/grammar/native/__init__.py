@@ -1,7 +1,8 @@
 """The states in C++, behind the interface of the Python reference.
 
-`Automaton` and `TokenAutomaton` take what `automaton.Automaton` and `token_automaton.TokenAutomaton`
-take and decide the same; state ids may be numbered differently. `lattice.find_witness` uses the
+`Automaton` and `TokenAutomaton` take what their namesakes in `grammar.automaton` and
+`grammar.token_automaton` take, and decide the same; state ids may be numbered differently.
+`lattice.find_witness` uses the
 search that comes with them, and `find_witness_batch` searches for many rows in one call.
 
 All calls may come from any thread. An automaton serves one of them at a time, and the searches let
@@ -21,7 +22,7 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from lave_plugin.grammar.native import _native
+import lave_plugin.grammar.native._native as _native
 from lave_plugin.grammar.normal_form import RuleAutomata
 from lave_plugin.grammar.vocabulary import Vocabulary
 
