@@ -10,7 +10,18 @@ PORT ?= 30000
 # More arguments for `lave demo`, such as ARGS="--model FOLDER".
 ARGS ?=
 
-.PHONY: env demo serve test lint clean
+# The native tests with the compiler's checks built in. The checks must be there before Python is.
+CHECKS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O1 -g
+PRELOAD = $(foreach library,libasan.so libstdc++.so,$(shell $(CXX) -print-file-name=$(library)))
+sanitize: env
+	@$(BIN)/python -m pip install --quiet pybind11
+	LAVE_NATIVE_FLAGS="$(CHECKS)" $(BIN)/python setup.py --quiet build \
+	    --build-base build/sanitize --build-lib build/sanitize/lib
+	PYTHONPATH=build/sanitize/lib LD_PRELOAD="$(PRELOAD)" \
+	    ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1 LAVE_NATIVE=1 \
+	    $(BIN)/pytest -q tests/native
+
+.PHONY: env demo serve test lint sanitize clean
 
 env: $(READY)
 	@echo "env: $(VENV) is ready"

@@ -19,6 +19,11 @@ class TokenAutomaton:
         self._next: dict[tuple[int, int], int] = {}
         self._spelling: dict[int, list[int] | None] = {}
         self._fillers: dict[int, tuple[int, ...]] = {}
+        self.generation = 0
+        """How often the states have been dropped and numbered anew."""
+
+    def make_room(self) -> None:
+        """Drop the states if there are too many; the native ones are capped, these are not."""
 
     def advance(self, state: int, token: int) -> int:
         """The state after ``token``, or ``DEAD``."""

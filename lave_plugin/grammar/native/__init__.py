@@ -2,8 +2,11 @@
 
 `Automaton` and `TokenAutomaton` take what their namesakes in `grammar.automaton` and
 `grammar.token_automaton` take, and decide the same; state ids may be numbered differently.
-`lattice.find_witness` uses the
-search that comes with them, and `find_witness_batch` searches for many rows in one call.
+`lattice.find_witness` uses the search that comes with them, and `find_witness_batch` searches for
+many rows in one call.
+
+States are capped: see `TokenAutomaton.make_room`. A call that would unfold four times as many as
+the grammar may keep raises StatesExhausted, and a search answers UNDECIDED.
 
 All calls may come from any thread. An automaton serves one of them at a time, and the searches let
 go of the interpreter's lock.
@@ -29,8 +32,13 @@ from lave_plugin.grammar.vocabulary import Vocabulary
 if TYPE_CHECKING:
     import numpy
 
+StatesExhausted = _native.StatesExhausted
+
 ALIVE, REFUTED, UNDECIDED = range(3)
 """Verdicts of `find_witness_batch`."""
+
+MAX_STATES = 1 << 17
+"""States of one grammar that `make_room` lets stand; about 80 MB of a C-like grammar."""
 
 _MAX_THREADS = 8
 
@@ -38,7 +46,7 @@ _MAX_THREADS = 8
 class Automaton(_native.Automaton):
     """States of one grammar (see `lave_plugin.grammar.automaton.Automaton`)."""
 
-    def __init__(self, rules: RuleAutomata) -> None:
+    def __init__(self, rules: RuleAutomata, max_states: int = MAX_STATES) -> None:
         super().__init__(
             byte_begins=_begins(rules.byte_edges),
             byte_edges=_numbers(rules.byte_edges),
@@ -47,6 +55,7 @@ class Automaton(_native.Automaton):
             final=array("B", rules.final),
             start=array("i", rules.start),
             root=rules.root,
+            max_states=max_states,
         )
 
 
@@ -57,6 +66,14 @@ class TokenAutomaton(_native.TokenAutomaton):
         super().__init__(automaton, _arena(vocabulary))
         self.automaton = automaton
         self.vocabulary = vocabulary
+
+    def make_room(self) -> None:
+        """Drop all states if there are more than the grammar may keep.
+
+        Afterwards `start` is another and `generation` has risen; states from before are refused
+        with an IndexError, and who holds one walks its text again.
+        """
+        self.automaton.make_room()
 
 
 def find_witness_batch(
@@ -103,7 +120,7 @@ def find_witness_batch(
     Raises
     ------
     TypeError, ValueError, IndexError
-        For arrays that are no such arrays, and for states that there are not.
+        For arrays that are no such arrays, and for states that there are not, or no more.
     """
     return _native.find_witness_batch(
         tokens=list(tokens),

@@ -32,7 +32,12 @@ void sort_unique(std::vector<std::uint64_t>& words) {
 
 }  // namespace
 
-Automaton::Automaton(Rules rules) : rules_(std::move(rules)) {
+Automaton::Automaton(Rules rules, std::int64_t max_states)
+    : rules_(std::move(rules)), max_states_(max_states) {
+    begin();
+}
+
+void Automaton::begin() {
     place_of_rule_.assign(rules_.rule_count(), -1);
     continuations_.append({});  // the end of text: nothing waits
     remaining_.push_back(0);
@@ -40,11 +45,27 @@ Automaton::Automaton(Rules rules) : rules_(std::move(rules)) {
     start_ = state_of_kernel();
 }
 
+void Automaton::flush() {
+    is_broken_ = true;  // until all is there again
+    first_id_ += state_count();
+    ++generation_;
+    continuations_ = systems_ = kernels_ = futures_ = Interner();
+    remaining_ = {};
+    first_of_system_ = {};
+    state_of_kernel_ = {};
+    known_ = {};
+    transitions_ = {};
+    begin();
+    is_broken_ = false;
+}
+
 std::int64_t Automaton::to_end(std::int32_t node, std::int32_t continuation) const {
     return std::min(rules_.distance(node) + remaining_[continuation], kUnreachable);
 }
 
 State Automaton::unfold(State state, std::uint8_t byte) {
+    if (state_count() / 4 >= max_states_) throw StatesExhausted();
+    is_broken_ = true;  // until all is there
     kernel_.clear();
     for (Item item : items(state)) {
         for (const ByteEdge& edge : rules_.byte_edges(node_of(item))) {
@@ -55,6 +76,7 @@ State Automaton::unfold(State state, std::uint8_t byte) {
     }
     const State target = kernel_.empty() ? kDead : state_of_kernel();
     transitions_[row(state) + rules_.class_of(byte)] = target;
+    is_broken_ = false;
     return target;
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -19,18 +20,35 @@ namespace lave {
 using State = std::int32_t;
 constexpr State kDead = -1;
 
+struct StatesExhausted : std::runtime_error {
+    StatesExhausted()
+        : std::runtime_error("the grammar has unfolded as many states as it may; make room") {}
+};
+
 // A state costs one row of `transitions_`: a column for each class of bytes that the grammar tells
 // apart. A dense row makes a step two loads, and with classes it is short (JSON has about 25, a
 // C-like grammar about 70, where 256 bytes would be a kilobyte a state), so there is no second form
 // of row for rare states to switch from.
 //
+// States are numbered from 0; `flush` drops them all and numbers anew. What a caller keeps is an id,
+// the state plus `first_id`, which rises with every flush: an old id is never taken for a new state.
+//
 // Not thread-safe: whoever shares an automaton between threads holds `mutex` while using it. The
 // functions that take a state trust it to be kDead or an id below `state_count`.
 class Automaton {
 public:
-    explicit Automaton(Rules rules);
+    // Above `max_states` there `is_full`. Four times that many are never unfolded: StatesExhausted.
+    Automaton(Rules rules, std::int64_t max_states);
 
     std::mutex mutex;
+
+    bool is_full() const { return is_broken_ || state_count() > max_states_; }
+    // An exception out of the middle of an unfolding, for want of memory, leaves states that only
+    // a flush can mend.
+    bool is_broken() const { return is_broken_; }
+    void flush();
+    std::int64_t generation() const { return generation_; }
+    std::int64_t first_id() const { return first_id_; }
 
     State start() const { return start_; }
     State state_count() const { return static_cast<State>(known_.size()); }
@@ -85,6 +103,7 @@ private:
     }
     std::int64_t to_end(std::int32_t node, std::int32_t continuation) const;
 
+    void begin();
     State unfold(State state, std::uint8_t byte);
     State state_of_kernel();
     State add_state();
@@ -97,6 +116,9 @@ private:
     void choose_first_byte(State state);
 
     Rules rules_;
+    std::int64_t max_states_;
+    std::int64_t generation_ = 0, first_id_ = 0;
+    bool is_broken_ = false;
     State start_ = kDead;
 
     // Continuations by id: the items that wait, and the fewest bytes from there to the end of text.

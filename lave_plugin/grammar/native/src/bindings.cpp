@@ -41,11 +41,22 @@ private:
     std::unique_lock<std::mutex> lock_;
 };
 
-State live(const Automaton& automaton, std::int64_t state) {
-    if (state < 0 || state >= automaton.state_count()) {
-        throw py::index_error("there is no state " + std::to_string(state));
+// States leave as ids, and ids that come are looked at: no arithmetic on one can overflow.
+State live(const Automaton& automaton, std::int64_t id) {
+    if (automaton.is_broken()) {
+        throw std::runtime_error("memory ran out while a state was unfolded; make room first");
     }
-    return static_cast<State>(state);
+    if (id >= 0 && id < automaton.first_id()) {
+        throw py::index_error("state " + std::to_string(id) + " was dropped to make room");
+    }
+    if (id < 0 || id - automaton.first_id() >= automaton.state_count()) {
+        throw py::index_error("there is no state " + std::to_string(id));
+    }
+    return static_cast<State>(id - automaton.first_id());
+}
+
+std::int64_t id_of(const Automaton& automaton, State state) {
+    return state < 0 ? state : automaton.first_id() + state;
 }
 
 State live_or_dead(const Automaton& automaton, std::int64_t state) {
@@ -74,7 +85,8 @@ std::uint8_t checked_byte(std::int64_t byte) {
 std::shared_ptr<Automaton> make_automaton(
     const py::buffer& byte_begins, const py::buffer& byte_edges, const py::buffer& rule_begins,
     const py::buffer& rule_edges, const py::buffer& final, const py::buffer& start,
-    std::int64_t root) {
+    std::int64_t root, std::int64_t max_states) {
+    if (max_states < 1) throw py::value_error("max_states must be at least 1");
     const Array<std::int32_t> a(byte_begins, "byte_begins", {kAnyLength});
     const Array<std::int32_t> b(byte_edges, "byte_edges", {kAnyLength});
     const Array<std::int32_t> c(rule_begins, "rule_begins", {kAnyLength});
@@ -83,7 +95,8 @@ std::shared_ptr<Automaton> make_automaton(
     const Array<std::int32_t> f(start, "start", {kAnyLength});
     return std::make_shared<Automaton>(Rules({a.data(), a.size(), b.data(), b.size(), c.data(),
                                               c.size(), d.data(), d.size(), e.data(), e.size(),
-                                              f.data(), f.size(), root}));
+                                              f.data(), f.size(), root}),
+                                       max_states);
 }
 
 std::shared_ptr<Vocabulary> make_vocabulary(const py::buffer& bytes, const py::buffer& begins,
@@ -144,8 +157,9 @@ std::pair<std::string, py::object> find_witness(TokenAutomaton& tokens, std::int
         const State before = of_tokens(*tokens.automaton, state);
         const py::gil_scoped_release release;
         Searcher searcher;
-        verdict = searcher.find_witness({&tokens, before, row.data(), length, first, tokens_left,
-                                         by_position.data(), budget, witness.data()});
+        verdict = searcher.find_witness({&tokens, before, tokens.automaton->generation(), row.data(),
+                                         length, first, tokens_left, by_position.data(), budget,
+                                         witness.data()});
     }
     if (verdict != Verdict::kAlive) {
         return {verdict == Verdict::kRefuted ? "refuted" : "undecided", py::none()};
@@ -190,9 +204,11 @@ py::tuple find_witness_batch(const std::vector<TokenAutomaton*>& tokens, const p
                                   std::to_string(begin));
         }
         State before;
+        std::int64_t generation;
         {
             const Hold hold(*tokens[row]->automaton);
             before = of_tokens(*tokens[row]->automaton, state_of.data()[row]);
+            generation = tokens[row]->automaton->generation();
         }
         for (std::size_t position = 0; position < block; ++position) {
             const std::size_t at = row * block + position;
@@ -202,7 +218,7 @@ py::tuple find_witness_batch(const std::vector<TokenAutomaton*>& tokens, const p
             while (count < static_cast<std::int64_t>(top_k) && from[count] >= 0) ++count;
             listed[at] = {from, count};
         }
-        work.push_back({tokens[row], before, canvas.data() + row * block,
+        work.push_back({tokens[row], before, generation, canvas.data() + row * block,
                         static_cast<std::int64_t>(block), begin, left_of.data()[row],
                         listed.data() + row * block, budget,
                         witnesses.mutable_data() + row * block});
@@ -227,8 +243,24 @@ void bind_automaton(py::module_& module) {
     py::class_<Automaton, std::shared_ptr<Automaton>>(module, "Automaton")
         .def(py::init(&make_automaton), py::arg("byte_begins"), py::arg("byte_edges"),
              py::arg("rule_begins"), py::arg("rule_edges"), py::arg("final"), py::arg("start"),
-             py::arg("root"))
-        .def_property_readonly("start", &Automaton::start)
+             py::arg("root"), py::arg("max_states"))
+        .def_property_readonly("start",
+                               [](Automaton& self) {
+                                   const Hold hold(self);
+                                   return id_of(self, self.start());
+                               })
+        .def_property_readonly("generation",
+                               [](Automaton& self) {
+                                   const Hold hold(self);
+                                   return self.generation();
+                               })
+        .def("make_room",
+             [](Automaton& self) {
+                 const Hold hold(self);
+                 const bool full = self.is_full();
+                 if (full) self.flush();
+                 return full;
+             })
         .def_property_readonly("state_count",
                                [](Automaton& self) {
                                    const Hold hold(self);
@@ -243,7 +275,7 @@ void bind_automaton(py::module_& module) {
         .def("step",
              [](Automaton& self, std::int64_t state, std::int64_t byte) {
                  const Hold hold(self);
-                 return self.step(live_or_dead(self, state), checked_byte(byte));
+                 return id_of(self, self.step(live_or_dead(self, state), checked_byte(byte)));
              })
         .def("run",
              [](Automaton& self, std::int64_t state, const py::bytes& data) {
@@ -253,9 +285,9 @@ void bind_automaton(py::module_& module) {
                      throw py::error_already_set();
                  }
                  const Hold hold(self);
-                 return self.run(live_or_dead(self, state),
-                                 reinterpret_cast<const std::uint8_t*>(bytes),
-                                 static_cast<std::size_t>(count));
+                 return id_of(self, self.run(live_or_dead(self, state),
+                                             reinterpret_cast<const std::uint8_t*>(bytes),
+                                             static_cast<std::size_t>(count)));
              })
         .def("accepting",
              [](Automaton& self, std::int64_t state) {
@@ -311,11 +343,20 @@ void bind_token_automaton(py::module_& module) {
             return std::make_shared<TokenAutomaton>(std::move(automaton), std::move(vocabulary));
         }))
         .def_property_readonly("start",
-                               [](const TokenAutomaton& self) { return self.automaton->start(); })
+                               [](TokenAutomaton& self) {
+                                   const Hold hold(*self.automaton);
+                                   return id_of(*self.automaton, self.automaton->start());
+                               })
+        .def_property_readonly("generation",
+                               [](TokenAutomaton& self) {
+                                   const Hold hold(*self.automaton);
+                                   return self.automaton->generation();
+                               })
         .def("advance",
              [](TokenAutomaton& self, std::int64_t state, std::int64_t token) {
                  const Hold hold(*self.automaton);
-                 return self.advance(of_tokens(*self.automaton, state), token);
+                 const State before = of_tokens(*self.automaton, state);
+                 return id_of(*self.automaton, self.advance(before, token));
              })
         .def("is_complete",
              [](TokenAutomaton& self, std::int64_t state) {
@@ -367,6 +408,7 @@ void bind_token_automaton(py::module_& module) {
 }  // namespace
 
 PYBIND11_MODULE(_native, module) {
+    py::register_exception<StatesExhausted>(module, "StatesExhausted", PyExc_MemoryError);
     module.doc() = "The states of a grammar in C++; see lave_plugin/grammar/native/__init__.py.";
     bind_automaton(module);
     bind_token_automaton(module);

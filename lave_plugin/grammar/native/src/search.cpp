@@ -4,17 +4,28 @@
 #include <atomic>
 #include <exception>
 #include <map>
+#include <stdexcept>
 #include <system_error>
 #include <thread>
 
 namespace lave {
 
 Verdict Searcher::find_witness(const Canvas& row) {
+    try {
+        return search(row);
+    } catch (const StatesExhausted&) {
+        return Verdict::kUndecided;  // a budget, like that of steps
+    }
+}
+
+Verdict Searcher::search(const Canvas& row) {
     TokenAutomaton& tokens = *row.tokens;
     std::int64_t last = row.length - 1;
     while (last >= row.first && row.canvas[last] == kMasked) --last;
     failed_.clear();
     stack_.clear();
+    // No text is as long as this; so nothing below can overflow.
+    const std::int64_t tokens_left = std::max(row.tokens_left, -kUnreachable);
     std::int64_t tried = 0;
     stack_.push_back({row.first, row.state, 0});
     while (!stack_.empty()) {
@@ -25,7 +36,7 @@ Verdict Searcher::find_witness(const Canvas& row) {
         const bool masked = row.canvas[position] == kMasked;
         const Candidates listed =
             masked ? row.candidates[position] : Candidates{row.canvas + position, 1};
-        const std::int64_t left = row.tokens_left - (position + 1 - row.first);
+        const std::int64_t left = tokens_left - (position + 1 - row.first);
         bool found = false;
         for (std::int64_t at = begin;; ++at) {
             Token token;
@@ -78,6 +89,9 @@ void find_witnesses(const std::vector<Canvas>& rows, Verdict* verdicts, unsigned
                 const std::lock_guard<std::mutex> lock(
                     rows[groups[at][0]].tokens->automaton->mutex);
                 for (std::size_t row : groups[at]) {
+                    if (rows[row].generation != rows[row].tokens->automaton->generation()) {
+                        throw std::out_of_range("the states were flushed during the call");
+                    }
                     verdicts[row] = searcher.find_witness(rows[row]);
                 }
             } catch (...) {

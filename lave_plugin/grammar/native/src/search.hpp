@@ -23,6 +23,7 @@ struct Candidates {
 struct Canvas {
     TokenAutomaton* tokens;
     State state;                // before position `first`
+    std::int64_t generation;    // of the automaton when the state was its
     const Token* canvas;        // `length` tokens, kMasked where none is
     std::int64_t length;
     std::int64_t first;         // from 0 to `length`
@@ -40,6 +41,8 @@ public:
     Verdict find_witness(const Canvas& row);
 
 private:
+    Verdict search(const Canvas& row);
+
     struct Frame {
         std::int64_t position;
         State state;
@@ -52,7 +55,8 @@ private:
 // Rows are grouped by automaton, and a group is one thread's work: the states of a grammar grow
 // while they are walked, so a grammar has one lock, taken once for all its rows. Rows of different
 // grammars share nothing that changes. A verdict is a function of its row alone, so neither the
-// number of threads nor their timing can show.
+// number of threads nor their timing can show. Throws std::out_of_range for a state that has been
+// flushed since.
 void find_witnesses(const std::vector<Canvas>& rows, Verdict* verdicts, unsigned threads);
 
 }  // namespace lave

@@ -1,11 +1,22 @@
 #include "token_automaton.hpp"
 
 #include <algorithm>
-#include <string>
+#include <utility>
 
 namespace lave {
 
+void TokenAutomaton::forget_flushed() {
+    if (generation_ == automaton->generation()) return;
+    finish_count_ = {};
+    filler_spans_ = {};
+    fillers_ = {};
+    masks_.clear();
+    mask_order_.clear();
+    generation_ = automaton->generation();
+}
+
 std::int32_t& TokenAutomaton::finish_count(State state) {
+    forget_flushed();
     if (static_cast<std::size_t>(state) >= finish_count_.size()) {
         finish_count_.resize(std::max<std::size_t>(automaton->state_count(), 64), kUnknown);
     }
@@ -110,6 +121,7 @@ TokenAutomaton::Tokens TokenAutomaton::fillers(State state) {
         return {vocabulary->end_tokens().data(), 1};
     }
     if (state == kDead) return {nullptr, 0};
+    forget_flushed();
     if (static_cast<std::size_t>(state) >= filler_spans_.size()) {
         filler_spans_.resize(std::max<std::size_t>(automaton->state_count(), 64));
     }
@@ -139,14 +151,16 @@ TokenAutomaton::Tokens TokenAutomaton::fillers(State state) {
 }
 
 const std::vector<std::uint32_t>& TokenAutomaton::allowed_tokens(State state) {
+    forget_flushed();
     const auto known = masks_.find(state);
     if (known != masks_.end()) return known->second;
+    std::vector<std::uint32_t> mask = walk_trie(state);
     if (masks_.size() >= kMasksKept) {
         masks_.erase(mask_order_.front());
         mask_order_.pop_front();
     }
     mask_order_.push_back(state);
-    return masks_[state] = walk_trie(state);
+    return masks_[state] = std::move(mask);
 }
 
 std::vector<std::uint32_t> TokenAutomaton::walk_trie(State state) {

@@ -68,9 +68,11 @@ private:
     static constexpr std::int32_t kUnknown = -1;
     static constexpr std::size_t kMasksKept = 256;  // 19 kB each over 150,000 tokens
 
+    void forget_flushed();
     std::int32_t& finish_count(State state);
     std::vector<std::uint32_t> walk_trie(State state);
 
+    std::int64_t generation_ = 0;  // of the states that the tables below are about
     std::vector<std::int32_t> finish_count_;  // by state: tokens without the end token
     struct Span {
         std::size_t from = 0;
