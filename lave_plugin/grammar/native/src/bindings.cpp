@@ -11,13 +11,17 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "arrays.hpp"
 #include "automaton.hpp"
+#include "normal_form.hpp"
+#include "notation.hpp"
 #include "rules.hpp"
 #include "search.hpp"
 #include "token_automaton.hpp"
@@ -97,6 +101,67 @@ std::shared_ptr<Automaton> make_automaton(
                                               c.size(), d.data(), d.size(), e.data(), e.size(),
                                               f.data(), f.size(), root}),
                                        max_states);
+}
+
+std::shared_ptr<Automaton> make_automaton_of(const RuleArrays& rules, std::int64_t max_states) {
+    if (max_states < 1) throw py::value_error("max_states must be at least 1");
+    const py::gil_scoped_release release;
+    return std::make_shared<Automaton>(Rules(rules.raw()), max_states);
+}
+
+using PyByteEdge = std::tuple<std::uint8_t, std::uint8_t, std::int32_t>;
+using PyRuleEdge = std::pair<std::string, std::int32_t>;
+using PyNode = std::tuple<bool, std::vector<PyByteEdge>, std::vector<PyRuleEdge>>;
+
+FinishedNode node_of_python(Grammar& grammar, const PyNode& node, std::size_t count) {
+    auto checked = [count](std::int32_t target) {
+        if (target < 0 || static_cast<std::size_t>(target) >= count) {
+            throw py::index_error("an edge leads to a node that there is not");
+        }
+        return target;
+    };
+    FinishedNode result;
+    result.final = std::get<0>(node);
+    for (const auto& [low, high, target] : std::get<1>(node)) {
+        result.byte_edges.push_back({low, high, checked(target)});
+    }
+    for (const auto& [rule, target] : std::get<2>(node)) {
+        result.rule_edges.push_back({grammar.rule(rule), checked(target)});
+    }
+    return result;
+}
+
+Macro macro_of_python(Grammar& grammar, const py::function& read_macro, AtomId rule,
+                      std::string_view source) {
+    const py::gil_scoped_acquire acquire;
+    using Parts = std::vector<std::pair<std::string, std::vector<PyNode>>>;
+    const auto [key, references, parts] =
+        read_macro(grammar.atom(rule).text, std::string(source))
+            .cast<std::tuple<std::string, std::vector<std::string>, Parts>>();
+    Macro macro{key, {}, {}};
+    for (const std::string& name : references) macro.references.push_back(grammar.rule(name));
+    for (const auto& [name, nodes] : parts) {
+        std::vector<FinishedNode> finished;
+        for (const PyNode& node : nodes) {
+            finished.push_back(node_of_python(grammar, node, nodes.size()));
+        }
+        if (finished.empty()) throw py::value_error("an automaton needs a node");
+        macro.parts.emplace_back(grammar.rule(name), std::move(finished));
+    }
+    return macro;
+}
+
+// Nothing where the text is to be left to the reader in Python.
+std::optional<RuleArrays> read(const std::string& text, const py::function& read_macro) {
+    const py::gil_scoped_release release;
+    try {
+        return read_normal_form(
+            text, [&read_macro](Grammar& grammar, AtomId rule, std::string_view source) {
+                return macro_of_python(grammar, read_macro, rule, source);
+            });
+    } catch (const NotPlain&) {
+        return std::nullopt;
+    }
 }
 
 std::shared_ptr<Vocabulary> make_vocabulary(const py::buffer& bytes, const py::buffer& begins,
@@ -239,11 +304,25 @@ py::tuple find_witness_batch(const std::vector<TokenAutomaton*>& tokens, const p
 
 py::bytes bytes_of(const std::string& data) { return py::bytes(data); }
 
+void bind_reader(py::module_& module) {
+    py::class_<RuleArrays>(module, "RuleArrays")
+        .def_readonly("names", &RuleArrays::names)
+        .def_readonly("byte_begins", &RuleArrays::byte_begins)
+        .def_readonly("byte_edges", &RuleArrays::byte_edges)
+        .def_readonly("rule_begins", &RuleArrays::rule_begins)
+        .def_readonly("rule_edges", &RuleArrays::rule_edges)
+        .def_readonly("final", &RuleArrays::final)
+        .def_readonly("start", &RuleArrays::start)
+        .def_readonly("root", &RuleArrays::root);
+    module.def("read_normal_form", &read, py::arg("text"), py::arg("read_macro"));
+}
+
 void bind_automaton(py::module_& module) {
     py::class_<Automaton, std::shared_ptr<Automaton>>(module, "Automaton")
         .def(py::init(&make_automaton), py::arg("byte_begins"), py::arg("byte_edges"),
              py::arg("rule_begins"), py::arg("rule_edges"), py::arg("final"), py::arg("start"),
              py::arg("root"), py::arg("max_states"))
+        .def(py::init(&make_automaton_of), py::arg("rules"), py::arg("max_states"))
         .def_property_readonly("start",
                                [](Automaton& self) {
                                    const Hold hold(self);
@@ -410,6 +489,7 @@ void bind_token_automaton(py::module_& module) {
 PYBIND11_MODULE(_native, module) {
     py::register_exception<StatesExhausted>(module, "StatesExhausted", PyExc_MemoryError);
     module.doc() = "The states of a grammar in C++; see lave_plugin/grammar/native/__init__.py.";
+    bind_reader(module);
     bind_automaton(module);
     bind_token_automaton(module);
 }

@@ -73,7 +73,7 @@ Rules::Rules(const RawRules& raw) {
         tail_.push_back(final_[node] && byte_begins_[node] == byte_begins_[node + 1] &&
                         rule_begins_[node] == rule_begins_[node + 1]);
     }
-    find_distances();
+    distance_ = shortest_distances(raw);
     require_ends();
     find_byte_classes();
 }
@@ -81,49 +81,58 @@ Rules::Rules(const RawRules& raw) {
 // Knuth 1977, Dijkstra for grammars: nodes are settled in the order of their distance. A rule edge
 // counts once both the rule's start and the edge's target are settled. Computed here rather than
 // taken from outside, so that no array can claim a completion that is not there.
-void Rules::find_distances() {
-    const std::size_t nodes = final_.size();
+std::vector<std::int64_t> shortest_distances(const RawRules& rules) {
+    const std::size_t nodes = rules.final_count;
+    const auto node_count = static_cast<std::int32_t>(nodes);
     // Sources of the byte edges into a node; rule edges by their target, and by their rule.
     std::vector<std::vector<std::int32_t>> byte_sources(nodes);
     std::vector<std::vector<std::pair<std::int32_t, std::int32_t>>> rule_sources(nodes);
     std::vector<std::vector<std::int32_t>> rules_at(nodes);
-    std::vector<std::vector<std::pair<std::int32_t, std::int32_t>>> rule_uses(start_.size());
-    for (std::int32_t node = 0; node < node_count(); ++node) {
-        for (const ByteEdge& edge : byte_edges(node)) byte_sources[edge.target].push_back(node);
-        for (const RuleEdge& edge : rule_edges(node)) {
-            rule_sources[edge.target].emplace_back(node, edge.rule);
-            rule_uses[edge.rule].emplace_back(node, edge.target);
+    std::vector<std::vector<std::pair<std::int32_t, std::int32_t>>> rule_uses(
+        rules.start_count);
+    for (std::int32_t node = 0; node < node_count; ++node) {
+        for (std::int32_t at = rules.byte_begins[node]; at < rules.byte_begins[node + 1]; ++at) {
+            byte_sources[rules.byte_edges[3 * at + 2]].push_back(node);
+        }
+        for (std::int32_t at = rules.rule_begins[node]; at < rules.rule_begins[node + 1]; ++at) {
+            const std::int32_t rule = rules.rule_edges[2 * at];
+            const std::int32_t target = rules.rule_edges[2 * at + 1];
+            rule_sources[target].emplace_back(node, rule);
+            rule_uses[rule].emplace_back(node, target);
         }
     }
-    for (std::int32_t rule = 0; rule < rule_count(); ++rule) rules_at[start_[rule]].push_back(rule);
+    for (std::size_t rule = 0; rule < rules.start_count; ++rule) {
+        rules_at[rules.start[rule]].push_back(static_cast<std::int32_t>(rule));
+    }
 
-    distance_.assign(nodes, kUnreachable);
+    std::vector<std::int64_t> distance(nodes, kUnreachable);
     using Entry = std::pair<std::int64_t, std::int32_t>;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
     auto offer = [&](std::int64_t length, std::int32_t node) {
-        if (length < distance_[node]) queue.emplace(length, node);
+        if (length < distance[node]) queue.emplace(length, node);
     };
-    for (std::int32_t node = 0; node < node_count(); ++node) {
-        if (final_[node]) queue.emplace(0, node);
+    for (std::int32_t node = 0; node < node_count; ++node) {
+        if (rules.final[node]) queue.emplace(0, node);
     }
     while (!queue.empty()) {
         const auto [length, node] = queue.top();
         queue.pop();
-        if (distance_[node] <= length) continue;
-        distance_[node] = length;
+        if (distance[node] <= length) continue;
+        distance[node] = length;
         for (std::int32_t source : byte_sources[node]) offer(length + 1, source);
         for (const auto& [source, rule] : rule_sources[node]) {
-            const std::int64_t inner = distance_[start_[rule]];
+            const std::int64_t inner = distance[rules.start[rule]];
             if (inner < kUnreachable) offer(std::min(inner + length, kUnreachable), source);
         }
         for (std::int32_t rule : rules_at[node]) {
             for (const auto& [source, target] : rule_uses[rule]) {
-                if (distance_[target] < kUnreachable) {
-                    offer(std::min(length + distance_[target], kUnreachable), source);
+                if (distance[target] < kUnreachable) {
+                    offer(std::min(length + distance[target], kUnreachable), source);
                 }
             }
         }
     }
+    return distance;
 }
 
 // With this, every item can be completed, so every state that is not dead can be.

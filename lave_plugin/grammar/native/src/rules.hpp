@@ -45,6 +45,10 @@ struct RawRules {
     std::int64_t root;
 };
 
+// Fewest bytes from each node to the end of its rule, kUnreachable where there is no way. The ids in
+// the arrays must be in range.
+std::vector<std::int64_t> shortest_distances(const RawRules& rules);
+
 class Rules {
 public:
     // Throws std::invalid_argument where an array contradicts another, an id is out of range, or an
@@ -77,7 +81,6 @@ public:
     int class_of(std::uint8_t byte) const { return class_of_[byte]; }
 
 private:
-    void find_distances();
     void find_byte_classes();
     void require_ends() const;
 
