@@ -46,7 +46,12 @@ _MAX_THREADS = 8
 class Automaton(_native.Automaton):
     """States of one grammar (see `lave_plugin.grammar.automaton.Automaton`)."""
 
-    def __init__(self, rules: RuleAutomata, max_states: int = MAX_STATES) -> None:
+    def __init__(
+        self, rules: RuleAutomata | _native.RuleArrays, max_states: int = MAX_STATES
+    ) -> None:
+        if isinstance(rules, _native.RuleArrays):  # from `native.reader`
+            super().__init__(rules=rules, max_states=max_states)
+            return
         super().__init__(
             byte_begins=_begins(rules.byte_edges),
             byte_edges=_numbers(rules.byte_edges),

@@ -92,7 +92,11 @@ private:
                 give_up();
             } else if (c == '"') {
                 std::string data = read_string();
-                if (!data.empty()) sequence.push_back(Element::one(grammar_.text(std::move(data))));
+                if (!data.empty()) {
+                    sequence.push_back(Element::one(grammar_.text(std::move(data))));
+                } else {
+                    require(peek() != '*' && peek() != '{');
+                }
             } else if (c == '[') {
                 sequence.push_back(Element::one(read_class()));
             } else if (c == '*') {
