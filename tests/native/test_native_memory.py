@@ -76,6 +76,14 @@ def test_tables_of_the_tokens_are_dropped_with_the_states():
     assert tokens.generation > 0
 
 
+def test_only_the_latest_masks_are_kept():
+    tokens = states("nested")
+    first = tokens.allowed_tokens(tokens.start)
+    for depth in range(300):
+        tokens.allowed_tokens(walk_deeper(tokens, depth))
+    assert tokens.allowed_tokens(tokens.start) == first
+
+
 def test_four_times_the_cap_is_the_end():
     tokens = states("nested", 2)
     with pytest.raises(native.StatesExhausted, match="make room"):
