@@ -10,7 +10,7 @@ from functools import cache
 from types import ModuleType
 
 from lave_plugin.grammar import automaton, token_automaton
-from lave_plugin.grammar.normal_form import RuleAutomata
+from lave_plugin.grammar.normal_form import RuleAutomata, read_normal_form
 from lave_plugin.grammar.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
@@ -20,6 +20,22 @@ def states_of(rules: RuleAutomata) -> automaton.Automaton:
     """The states of a grammar."""
     native = _native()
     return automaton.Automaton(rules) if native is None else native.Automaton(rules)
+
+
+def states_of_text(text: str) -> automaton.Automaton:
+    """The states of a grammar in xgrammar's printed normal form.
+
+    Raises
+    ------
+    UnsupportedGrammar
+        If the grammar has something that can't be modelled, or has no sentence.
+    """
+    native = _native()
+    if native is None:
+        return automaton.Automaton(read_normal_form(text))
+    from lave_plugin.grammar.native.reader import read_normal_form as read_natively
+
+    return native.Automaton(read_natively(text))
 
 
 def states_over(
