@@ -24,6 +24,7 @@ import argparse
 import base64
 import json
 import random
+import resource
 import statistics
 import sys
 import time
@@ -488,9 +489,33 @@ def measure(subject: Subject, rules: RuleAutomata, vocabulary: Vocabulary, repea
     )
 
 
+def measure_memory(rules: RuleAutomata, vocabulary: Vocabulary, max_states: int = 50_000) -> None:
+    """A million tokens of C-like text, and searches along it, under a cap on states."""
+    rng = random.Random(0)
+    maker = RowMaker(SUBJECTS[-1], vocabulary, rng)
+    tokens = native.TokenAutomaton(native.Automaton(rules, max_states), vocabulary)
+    count, begin = 0, time.perf_counter()
+    for report in range(100_000, 1_100_000, 100_000):
+        while count < report:
+            tokens.make_room()
+            text = tokenize(vocabulary, program(rng).encode())
+            state_behind(tokens, text)
+            rows = [maker.row(0.5) for _ in range(16)]
+            search_native(tokens, rows)
+            count += len(text) + sum(len(row.prefix) + BLOCK for row in rows)
+        print(
+            f"{count:>9} tokens: {tokens.automaton.state_count:>6} states,"
+            f" {tokens.automaton.memory / 1e6:5.1f} MB, flushed {tokens.generation} times; process"
+            f" {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MB at most,"
+            f" {time.perf_counter() - begin:.1f} s",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer repetitions (under 50 s)")
+    parser.add_argument("--memory", action="store_true", help="states over a million tokens")
     parser.add_argument("--vocabulary", type=Path, help="a .tiktoken file")
     options = parser.parse_args()
 
@@ -500,6 +525,9 @@ def main() -> None:
         [bytes([byte]) for byte in range(256)] + [b""], stop_token_ids=[256]
     )
     compiler = xgrammar.GrammarCompiler(bytes_only, max_threads=1, cache_enabled=False)
+    if options.memory:
+        compiled = SUBJECTS[-1].compile(compiler)
+        return measure_memory(read_normal_form(str(compiled.grammar)), vocabulary)
     print(f"{len(data)} tokens; block {BLOCK}, K = {TOP_K}, budget {BUDGET}; milliseconds a batch,")
     print("median / p90 / p99\n")
     print("| grammar | masked | rows | cold | next | warm | ratio | found |")

@@ -258,3 +258,22 @@ def test_any_state_and_token(tokens, state, token, left):
             call()
         except REFUSED:
             continue
+
+
+@pytest.mark.parametrize("canvas", [["a"], [None], [1.5], None, 3, [[1]]])
+def test_canvases_of_one_row_that_are_none(tokens, canvas):
+    with pytest.raises(TypeError):
+        tokens.find_witness(tokens.start, canvas, 0, 9, {}, 9)
+
+
+@pytest.mark.parametrize("candidates", [{0: 1}, {0: ["a"]}, {0: None}, None, {0: [1.5]}])
+def test_candidates_of_one_row_that_are_none(tokens, candidates):
+    with pytest.raises(TypeError):
+        tokens.find_witness(tokens.start, [-1, 1], 0, 9, candidates, 9)
+
+
+@pytest.mark.parametrize("token", [2**31, 2**63, -(2**63) - 1, 10**30, numpy.int64(99)])
+def test_an_id_that_is_no_token_fits_nowhere(tokens, token):
+    assert tokens.find_witness(tokens.start, [token], 0, 9, {}, 9) == ("refuted", None)
+    found = tokens.find_witness(tokens.start, [-1, 2], 0, 9, {0: (token, numpy.int32(1))}, 9)
+    assert found == ("alive", {0: 1})

@@ -180,11 +180,27 @@ py::tuple tuple_of(TokenAutomaton::Tokens tokens) {
 }
 
 // A token id as the states know it; what is out of range fits nowhere, as in the reference.
-Token token_of(const py::handle& number) {
-    const auto token = number.cast<std::int64_t>();
-    const bool fits = token >= std::numeric_limits<Token>::min() &&
+Token token_of(PyObject* number) {
+    int overflow = 0;
+    const long long token = PyLong_AsLongLongAndOverflow(number, &overflow);
+    if (token == -1 && overflow == 0 && PyErr_Occurred()) throw py::error_already_set();
+    const bool fits = overflow == 0 && token >= std::numeric_limits<Token>::min() &&
                       token <= std::numeric_limits<Token>::max();
     return fits ? static_cast<Token>(token) : std::numeric_limits<Token>::min();
+}
+
+// By the interpreter's own functions: a row has hundreds of candidates, and pybind11's casts take
+// longer than the search.
+void append_tokens(std::vector<Token>& tokens, const py::object& sequence) {
+    const auto fast = py::reinterpret_steal<py::object>(
+        PySequence_Fast(sequence.ptr(), "tokens must be a sequence of numbers"));
+    if (!fast) throw py::error_already_set();
+    // The size is asked for each time: what a number's __index__ does is not ours to know.
+    for (py::ssize_t at = 0; at < PySequence_Fast_GET_SIZE(fast.ptr()); ++at) {
+        const auto number =
+            py::reinterpret_borrow<py::object>(PySequence_Fast_GET_ITEM(fast.ptr(), at));
+        tokens.push_back(token_of(number.ptr()));
+    }
 }
 
 std::pair<std::string, py::object> find_witness(TokenAutomaton& tokens, std::int64_t state,
@@ -193,7 +209,7 @@ std::pair<std::string, py::object> find_witness(TokenAutomaton& tokens, std::int
                                                 const py::object& candidates,
                                                 std::int64_t budget) {
     std::vector<Token> row;
-    for (const py::handle& token : canvas) row.push_back(token_of(token));
+    append_tokens(row, canvas);
     const auto length = static_cast<std::int64_t>(row.size());
     if (first < 0) throw py::value_error("the canvas begins at a negative position");
     std::int64_t last = length - 1;
@@ -206,9 +222,7 @@ std::pair<std::string, py::object> find_witness(TokenAutomaton& tokens, std::int
         if (row[position] != kMasked) continue;
         const std::size_t from = listed.size();
         const py::object of_position = candidates[py::int_(position)];
-        for (const py::handle& token : of_position) {
-            listed.push_back(token_of(token));
-        }
+        append_tokens(listed, of_position);
         spans[position] = {from, listed.size() - from};
     }
     std::vector<Candidates> by_position;
