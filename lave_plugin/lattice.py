@@ -45,26 +45,31 @@ def find_witness(
     canvas: Canvas,
     candidates: Mapping[int, Sequence[int]],
     budget: int,
+    *,
+    fillers: bool = True,
 ) -> Lookahead:
     """Depth first over the lattice, most probable token first.
 
     A (position, state) that failed is remembered and never entered again, so without a
     budget the search ends after at most layers x states x candidates transitions, and a
-    refutation is exact over the candidates. To these belong, at every masked position,
-    the state's fillers (``TokenAutomaton.fillers``): when the model's own candidates
-    all fail, one byte nearly always goes on. Positions behind the last committed one
-    need no filling: the state there only has to be able to finish in the tokens left.
+    refutation is exact over the candidates. Positions behind the last committed one need
+    no filling: the state there only has to be able to finish in the tokens left.
 
     Args:
         tokens: the grammar's states over the vocabulary.
         state: the state before ``canvas.first``.
         canvas: the block.
         candidates: tokens to try at each masked position, in this order.
-        budget: transitions to try before giving up as ``UNDECIDED``.
+        budget: transitions to try before giving up as ``UNDECIDED``, looked at where one
+            fails: a search that goes straight through is never cut short.
+        fillers: count the state's fillers (``TokenAutomaton.fillers``) among the
+            candidates of every masked position: when the model's own all fail, one byte
+            nearly always goes on. Without them only the end token is added, which has to
+            fill what stands behind an end.
     """
     if not isinstance(tokens, TokenAutomaton):  # the native states bring their own search
         verdict, witness = tokens.find_witness(
-            state, canvas.tokens, canvas.first, canvas.tokens_left, candidates, budget
+            state, canvas.tokens, canvas.first, canvas.tokens_left, candidates, budget, fillers
         )
         return Lookahead(Verdict(verdict), witness)
     last = canvas.last_committed()
@@ -78,7 +83,12 @@ def find_witness(
         if position > last:
             return Lookahead(Verdict.ALIVE, path)
         fixed = canvas.tokens[position]
-        choices = (*candidates[position], *tokens.fillers(here)) if fixed == MASKED else (fixed,)
+        if fixed != MASKED:
+            choices = (fixed,)
+        elif fillers:
+            choices = (*candidates[position], *tokens.fillers(here))
+        else:
+            choices = (*candidates[position], tokens.vocabulary.end_token)
         left = canvas.left_after(position)
         while at < len(choices):
             token = choices[at]

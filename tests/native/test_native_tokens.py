@@ -75,13 +75,20 @@ budgets = st.one_of(st.integers(-1, 12), st.just(512))
 
 
 @settings(max_examples=600, deadline=None)
-@given(data=st.data(), rules=rule_automata(), vocabulary=vocabularies(), budget=budgets)
-def test_searches_find_the_same(data, rules, vocabulary, budget):
+@given(
+    data=st.data(),
+    rules=rule_automata(),
+    vocabulary=vocabularies(),
+    budget=budgets,
+    fillers=st.booleans(),
+)
+def test_searches_find_the_same(data, rules, vocabulary, budget, fillers):
     python, cpp = both(rules, vocabulary)
     for _ in range(2):
         prefix, canvas, candidates = data.draw(rows(vocabulary, data.draw(st.integers(0, 6))))
-        expected = find_witness(python, behind(python, prefix), canvas, candidates, budget)
-        found = find_witness(cpp, behind(cpp, prefix), canvas, candidates, budget)
+        given_to_both = {"budget": budget, "fillers": fillers}
+        expected = find_witness(python, behind(python, prefix), canvas, candidates, **given_to_both)
+        found = find_witness(cpp, behind(cpp, prefix), canvas, candidates, **given_to_both)
         assert found == expected
 
 
@@ -91,9 +98,10 @@ def test_searches_find_the_same(data, rules, vocabulary, budget):
     rules=st.lists(rule_automata(), min_size=1, max_size=3),
     vocabulary=vocabularies(),
     budget=budgets,
+    fillers=st.booleans(),
     threads=st.integers(1, 4),
 )
-def test_a_batch_finds_what_its_rows_find(data, rules, vocabulary, budget, threads):
+def test_a_batch_finds_what_its_rows_find(data, rules, vocabulary, budget, fillers, threads):
     grammars = [both(each, vocabulary) for each in rules]
     block = data.draw(st.integers(0, 5))
     batch = data.draw(
@@ -116,11 +124,14 @@ def test_a_batch_finds_what_its_rows_find(data, rules, vocabulary, budget, threa
         numpy.array([canvas.tokens_left for _, (_, canvas, _) in batch], dtype=numpy.int64),
         candidates,
         budget,
-        threads,
+        fillers=fillers,
+        threads=threads,
     )
     for row, (grammar, (prefix, canvas, listed)) in enumerate(batch):
         python = grammars[grammar][0]
-        expected = find_witness(python, behind(python, prefix), canvas, listed, budget)
+        expected = find_witness(
+            python, behind(python, prefix), canvas, listed, budget, fillers=fillers
+        )
         assert verdicts[row] == VERDICTS[expected.verdict.value]
         witness = expected.witness or {}
         assert witnesses[row].tolist() == [witness.get(p, MASKED) for p in range(block)]

@@ -89,6 +89,8 @@ def find_witness_batch(
     tokens_left: numpy.ndarray,
     candidates: numpy.ndarray,
     budget: int,
+    *,
+    fillers: bool = True,
     threads: int | None = None,
 ) -> tuple[numpy.ndarray, numpy.ndarray]:
     """`lattice.find_witness` for many rows in one call.
@@ -110,6 +112,8 @@ def find_witness_batch(
         Lists of positions that aren't masked are not read.
     budget
         Transitions that each row may try.
+    fillers
+        As of `lattice.find_witness`.
     threads
         At most this many; rows of one grammar are searched by one thread. By default the
         machine's, at most 8.
@@ -135,6 +139,7 @@ def find_witness_batch(
         tokens_left=tokens_left,
         candidates=candidates,
         budget=budget,
+        fillers=fillers,
         threads=_default_threads() if threads is None else threads,
     )
 

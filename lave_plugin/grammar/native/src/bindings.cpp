@@ -207,7 +207,7 @@ std::pair<std::string, py::object> find_witness(TokenAutomaton& tokens, std::int
                                                 const py::list& canvas, std::int64_t first,
                                                 std::int64_t tokens_left,
                                                 const py::object& candidates,
-                                                std::int64_t budget) {
+                                                std::int64_t budget, bool fillers) {
     std::vector<Token> row;
     append_tokens(row, canvas);
     const auto length = static_cast<std::int64_t>(row.size());
@@ -238,7 +238,7 @@ std::pair<std::string, py::object> find_witness(TokenAutomaton& tokens, std::int
         Searcher searcher;
         verdict = searcher.find_witness({&tokens, before, tokens.automaton->generation(), row.data(),
                                          length, first, tokens_left, by_position.data(), budget,
-                                         witness.data()});
+                                         fillers, witness.data()});
     }
     if (verdict != Verdict::kAlive) {
         return {verdict == Verdict::kRefuted ? "refuted" : "undecided", py::none()};
@@ -253,7 +253,7 @@ std::pair<std::string, py::object> find_witness(TokenAutomaton& tokens, std::int
 py::tuple find_witness_batch(const std::vector<TokenAutomaton*>& tokens, const py::buffer& states,
                              const py::buffer& canvases, const py::buffer& first,
                              const py::buffer& tokens_left, const py::buffer& candidates,
-                             std::int64_t budget, std::int64_t threads) {
+                             std::int64_t budget, bool fillers, std::int64_t threads) {
     const auto rows = static_cast<py::ssize_t>(tokens.size());
     if (std::find(tokens.begin(), tokens.end(), nullptr) != tokens.end()) {
         throw py::type_error("tokens must be native TokenAutomaton objects");
@@ -299,7 +299,7 @@ py::tuple find_witness_batch(const std::vector<TokenAutomaton*>& tokens, const p
         }
         work.push_back({tokens[row], before, generation, canvas.data() + row * block,
                         static_cast<std::int64_t>(block), begin, left_of.data()[row],
-                        listed.data() + row * block, budget,
+                        listed.data() + row * block, budget, fillers,
                         witnesses.mutable_data() + row * block});
     }
     {
@@ -492,10 +492,12 @@ void bind_token_automaton(py::module_& module) {
                                   mask->size() * sizeof(std::uint32_t));
              })
         .def("find_witness", &find_witness, py::arg("state"), py::arg("canvas"), py::arg("first"),
-             py::arg("tokens_left"), py::arg("candidates"), py::arg("budget"));
+             py::arg("tokens_left"), py::arg("candidates"), py::arg("budget"),
+             py::arg("fillers") = true);
     module.def("find_witness_batch", &find_witness_batch, py::arg("tokens"), py::arg("states"),
                py::arg("canvases"), py::arg("first"), py::arg("tokens_left"),
-               py::arg("candidates"), py::arg("budget"), py::arg("threads") = 1);
+               py::arg("candidates"), py::arg("budget"), py::arg("fillers") = true,
+               py::arg("threads") = 1);
 }
 
 }  // namespace

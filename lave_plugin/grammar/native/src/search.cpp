@@ -44,7 +44,9 @@ Verdict Searcher::search(const Canvas& row) {
                 token = listed.tokens[at];
             } else if (masked) {
                 // Asked for only now: most searches never need them, and they unfold states.
-                const TokenAutomaton::Tokens fillers = tokens.fillers(here);
+                const TokenAutomaton::Tokens fillers =
+                    row.fillers ? tokens.fillers(here)
+                                : TokenAutomaton::Tokens{tokens.vocabulary->end_tokens().data(), 1};
                 if (at - listed.count >= static_cast<std::int64_t>(fillers.count)) break;
                 token = fillers.first[at - listed.count];
             } else {

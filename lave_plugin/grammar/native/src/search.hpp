@@ -30,13 +30,14 @@ struct Canvas {
     std::int64_t tokens_left;
     const Candidates* candidates;  // by position; those of positions that aren't masked are not read
     std::int64_t budget;
+    bool fillers;               // try the state's fillers too, or of them only the end token
     Token* witness;             // room for `length` tokens; kMasked where the search sets none
 };
 
 // What a search needs besides the states; one for each thread, used again from row to row.
 class Searcher {
 public:
-    // Depth first, in the order of the candidates, then the state's fillers. A (position, state)
+    // Depth first, in the order of the candidates, then of the fillers. A (position, state)
     // that failed is never entered again. The witness is set where the verdict is kAlive.
     Verdict find_witness(const Canvas& row);
 
