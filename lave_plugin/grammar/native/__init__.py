@@ -38,7 +38,7 @@ ALIVE, REFUTED, UNDECIDED = range(3)
 """Verdicts of `find_witness_batch`."""
 
 MAX_STATES = 1 << 17
-"""States of one grammar that `make_room` lets stand; about 80 MB of a C-like grammar."""
+"""States of one grammar that `make_room` lets stand; about 100 MB of a C-like grammar."""
 
 _MAX_THREADS = 8
 

@@ -26,8 +26,8 @@ struct StatesExhausted : std::runtime_error {
 };
 
 // A state costs one row of `transitions_`: a column for each class of bytes that the grammar tells
-// apart. A dense row makes a step two loads, and with classes it is short (JSON has about 25, a
-// C-like grammar about 70, where 256 bytes would be a kilobyte a state), so there is no second form
+// apart. A dense row makes a step two loads, and with classes it is short (free JSON has
+// 45 columns, a C-like grammar 70, where 256 would be a kilobyte a state), so there is no second form
 // of row for rare states to switch from.
 //
 // States are numbered from 0; `flush` drops them all and numbers anew. What a caller keeps is an id,
