@@ -10,7 +10,21 @@ PORT ?= 30000
 # More arguments for `lave demo`, such as ARGS="--model FOLDER".
 ARGS ?=
 
-.PHONY: env demo serve test lint clean
+# The native tests with the compiler's checks built in. Their runtimes must be there before Python
+# is. Python itself keeps some memory to its end, so leaks are not looked for.
+CHECKED = $(foreach library,$(1) libstdc++.so,$(shell $(CXX) -print-file-name=$(library)))
+sanitize: env
+	@$(BIN)/python -m pip install --quiet pybind11
+	LAVE_NATIVE_FLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all -O1 -g" \
+	    $(BIN)/python setup.py --quiet build --build-base build/asan --build-lib build/asan/lib
+	LD_PRELOAD="$(call CHECKED,libasan.so)" PYTHONPATH=build/asan/lib LAVE_NATIVE=1 \
+	    ASAN_OPTIONS=detect_leaks=0 $(BIN)/pytest -q tests/native
+	LAVE_NATIVE_FLAGS="-fsanitize=thread -O1 -g" \
+	    $(BIN)/python setup.py --quiet build --build-base build/tsan --build-lib build/tsan/lib
+	LD_PRELOAD="$(call CHECKED,libtsan.so)" PYTHONPATH=build/tsan/lib LAVE_NATIVE=1 \
+	    $(BIN)/pytest -q tests/native/test_native_threads.py
+
+.PHONY: env demo serve test lint sanitize clean
 
 env: $(READY)
 	@echo "env: $(VENV) is ready"

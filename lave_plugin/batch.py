@@ -79,6 +79,8 @@ def denoise(
     Returns:
         One outcome for each row, in order. An error in one row leaves the others alone.
     """
+    for row in rows:
+        row.session.tokens.make_room()  # before anyone takes up a state
     indices = torch.tensor([row.index for row in rows], device=before.device)
     # One copy to the host for both.
     old, new = torch.stack((before[indices], after[indices])).tolist()

@@ -67,6 +67,11 @@ def find_witness(
             nearly always goes on. Without them only the end token is added, which has to
             fill what stands behind an end.
     """
+    if not isinstance(tokens, TokenAutomaton):  # the native states bring their own search
+        verdict, witness = tokens.find_witness(
+            state, canvas.tokens, canvas.first, canvas.tokens_left, candidates, budget, fillers
+        )
+        return Lookahead(Verdict(verdict), witness)
     last = canvas.last_committed()
     failed: set[tuple[int, int]] = set()
     path: dict[int, int] = {}

@@ -36,6 +36,7 @@ class Session:
         self.token_budget = token_budget
         self.strategy = Lave(tokens, options, seed)
         self.state = tokens.start
+        self.generation = tokens.generation
         self.length = 0
 
     @property
@@ -52,6 +53,8 @@ class Session:
         Raises:
             BrokenConstraint: where the answer has left the grammar.
         """
+        if self.generation != self.tokens.generation:
+            self._walk_again(answer)
         if len(answer) < self.length:
             self.state, self.length = self.tokens.start, 0
         if len(answer) == self.length:
@@ -64,6 +67,13 @@ class Session:
             raise BrokenConstraint(
                 f"after {self.length} tokens the answer is no prefix of a sentence of the grammar"
             )
+
+    def _walk_again(self, answer: Sequence[int]) -> None:
+        """The states were dropped to make room: find the frontier among the new ones."""
+        self.generation = self.tokens.generation
+        self.state = self.tokens.start
+        for token in answer[: self.length]:
+            self.state = self.tokens.advance(self.state, token)
 
     def canvas(self, tokens: list[int], first: int) -> Canvas:
         """The block behind the frontier: ``tokens`` with ``MASKED`` where nothing stands."""

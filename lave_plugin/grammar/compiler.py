@@ -3,6 +3,7 @@
 import xgrammar
 
 from lave_plugin.grammar.automaton import Automaton
+from lave_plugin.grammar.implementation import states_of
 from lave_plugin.grammar.normal_form import read_normal_form
 
 
@@ -14,4 +15,4 @@ def automaton_of(compiled: xgrammar.CompiledGrammar) -> Automaton:
     UnsupportedGrammar
         If the grammar has something that can't be modelled, or has no sentence.
     """
-    return Automaton(read_normal_form(str(compiled.grammar)))
+    return states_of(read_normal_form(str(compiled.grammar)))

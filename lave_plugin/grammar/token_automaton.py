@@ -19,6 +19,11 @@ class TokenAutomaton:
         self._next: dict[tuple[int, int], int] = {}
         self._spelling: dict[int, list[int] | None] = {}
         self._fillers: dict[int, tuple[int, ...]] = {}
+        self.generation = 0
+        """How often the states have been dropped and numbered anew."""
+
+    def make_room(self) -> None:
+        """Drop the states if there are too many; the native ones are capped, these are not."""
 
     def advance(self, state: int, token: int) -> int:
         """The state after ``token``, or ``DEAD``."""
@@ -66,6 +71,10 @@ class TokenAutomaton:
         ending = self.shortest_ending(state)
         return UNSPELLABLE if ending is None else len(ending) + 1
 
+    def finishes_within(self, state: int, left: int) -> bool:
+        """Whether ``tokens_to_finish`` is at most ``left``."""
+        return self.tokens_to_finish(state) <= left
+
     def fillers(self, state: int) -> tuple[int, ...]:
         """Tokens that go on from ``state`` whatever the model proposes.
 
@@ -84,3 +93,15 @@ class TokenAutomaton:
             end = (self.vocabulary.end_token,) if self.is_complete(state) else ()
             fillers = self._fillers[state] = (*end, *by_state.values())
         return fillers
+
+    def allowed_tokens(self, state: int) -> bytes:
+        """The next-token mask: bit ``t & 7`` of byte ``t >> 3`` says whether ``t`` may follow.
+
+        In whole words of 32 bits, so it can be read as xgrammar's bitmask.
+        """
+        size = len(self.vocabulary)
+        mask = bytearray((size + 31) // 32 * 4)
+        for token in range(size):
+            if self.advance(state, token) != DEAD:
+                mask[token >> 3] |= 1 << (token & 7)
+        return bytes(mask)

@@ -11,6 +11,7 @@ import xgrammar as xgr
 from lave_plugin.batch import Row, denoise
 from lave_plugin.candidates import CandidateCutter
 from lave_plugin.grammar.compiler import automaton_of
+from lave_plugin.grammar.implementation import states_over
 from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.grammar.vocabulary import Vocabulary
 from lave_plugin.options import LaveOptions
@@ -27,7 +28,7 @@ COMPILER = xgr.GrammarCompiler(
 
 def token_automaton(ebnf: str) -> TokenAutomaton:
     """States of an EBNF grammar over ``VOCABULARY``."""
-    return TokenAutomaton(automaton_of(COMPILER.compile_grammar(ebnf)), VOCABULARY)
+    return states_over(automaton_of(COMPILER.compile_grammar(ebnf)), VOCABULARY)
 
 
 def text_of(answer: list[int]) -> bytes:

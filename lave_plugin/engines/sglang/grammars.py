@@ -18,6 +18,7 @@ from lave_plugin.grammar.automaton import Automaton
 from lave_plugin.grammar.caret import move_carets_in_ebnf, move_carets_in_regex
 from lave_plugin.grammar.compiler import automaton_of
 from lave_plugin.grammar.errors import UnsupportedGrammar
+from lave_plugin.grammar.implementation import states_over
 from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.grammar.vocabulary import Vocabulary
 from lave_plugin.session import Session
@@ -37,7 +38,7 @@ class States:
         """States over the vocabulary in which ``stop_tokens`` end an answer as well."""
         vocabulary = self._vocabulary.with_stop_tokens(frozenset(stop_tokens))
         if vocabulary not in self._over:
-            self._over[vocabulary] = TokenAutomaton(self._automaton, vocabulary)
+            self._over[vocabulary] = states_over(self._automaton, vocabulary)
         return self._over[vocabulary]
 
 

@@ -1,0 +1,75 @@
+"""Which implementation of the states serves: C++ where it was built, else the Python reference.
+
+Both decide the same. The environment variable LAVE_NATIVE chooses: `0` forces the reference, `1`
+makes a missing native part an error, anything else takes it where it is there.
+"""
+
+import logging
+import os
+from functools import cache
+from types import ModuleType
+
+from lave_plugin.grammar import automaton, token_automaton
+from lave_plugin.grammar.normal_form import RuleAutomata, read_normal_form
+from lave_plugin.grammar.vocabulary import Vocabulary
+
+logger = logging.getLogger(__name__)
+
+
+def states_of(rules: RuleAutomata) -> automaton.Automaton:
+    """The states of a grammar."""
+    native = _native()
+    return automaton.Automaton(rules) if native is None else native.Automaton(rules)
+
+
+def states_of_text(text: str) -> automaton.Automaton:
+    """The states of a grammar in xgrammar's printed normal form.
+
+    Raises
+    ------
+    UnsupportedGrammar
+        If the grammar has something that can't be modelled, or has no sentence.
+    """
+    native = _native()
+    if native is None:
+        return automaton.Automaton(read_normal_form(text))
+    from lave_plugin.grammar.native.reader import read_normal_form as read_natively
+
+    return native.Automaton(read_natively(text))
+
+
+def states_over(
+    states: automaton.Automaton, vocabulary: Vocabulary
+) -> token_automaton.TokenAutomaton:
+    """The same states, stepped by tokens; of the implementation that `states` are of."""
+    if isinstance(states, automaton.Automaton):
+        return token_automaton.TokenAutomaton(states, vocabulary)
+    return _native_module().TokenAutomaton(states, vocabulary)
+
+
+def _native() -> ModuleType | None:
+    choice = os.environ.get("LAVE_NATIVE")
+    if choice == "0":
+        return None
+    native = _native_module()
+    if native is None and choice == "1":
+        raise ImportError(
+            "LAVE_NATIVE=1 asks for the native grammar states, and they were not built; install"
+            " the plugin again where a C++ compiler is at hand, or unset LAVE_NATIVE."
+        )
+    return native
+
+
+@cache
+def _native_module() -> ModuleType | None:
+    try:
+        from lave_plugin.grammar import native
+    except ImportError as error:
+        logger.warning(
+            "The native grammar states are not there (%s), so the Python reference serves: the"
+            " answers are the same, each step takes longer. Install the plugin again where a C++"
+            " compiler is at hand; LAVE_NATIVE=0 asks for the reference without this warning.",
+            error,
+        )
+        return None
+    return native

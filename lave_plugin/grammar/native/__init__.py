@@ -1,0 +1,174 @@
+"""The states in C++, behind the interface of the Python reference.
+
+`Automaton` and `TokenAutomaton` take what their namesakes in `grammar.automaton` and
+`grammar.token_automaton` take, and decide the same; state ids may be numbered differently.
+`lattice.find_witness` uses the search that comes with them, and `find_witness_batch` searches for
+many rows in one call.
+
+States are capped: see `TokenAutomaton.make_room`. A call that would unfold four times as many as
+the grammar may keep raises StatesExhausted, and a search answers UNDECIDED.
+
+All calls may come from any thread. An automaton serves one of them at a time, and the searches let
+go of the interpreter's lock.
+
+Importing this fails where it was not built; who doesn't care which implementation it gets asks
+`implementation`.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Sequence
+from functools import cache
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import lave_plugin.grammar.native._native as _native
+from lave_plugin.grammar.normal_form import RuleAutomata
+from lave_plugin.grammar.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import numpy
+
+StatesExhausted = _native.StatesExhausted
+
+ALIVE, REFUTED, UNDECIDED = range(3)
+"""Verdicts of `find_witness_batch`."""
+
+MAX_STATES = 1 << 17
+"""States of one grammar that `make_room` lets stand; about 100 MB of a C-like grammar."""
+
+_MAX_THREADS = 8
+
+
+class Automaton(_native.Automaton):
+    """States of one grammar (see `lave_plugin.grammar.automaton.Automaton`)."""
+
+    def __init__(
+        self, rules: RuleAutomata | _native.RuleArrays, max_states: int = MAX_STATES
+    ) -> None:
+        if isinstance(rules, _native.RuleArrays):  # from `native.reader`
+            super().__init__(rules=rules, max_states=max_states)
+            return
+        super().__init__(
+            byte_begins=_begins(rules.byte_edges),
+            byte_edges=_numbers(rules.byte_edges),
+            rule_begins=_begins(rules.rule_edges),
+            rule_edges=_numbers(rules.rule_edges),
+            final=array("B", rules.final),
+            start=array("i", rules.start),
+            root=rules.root,
+            max_states=max_states,
+        )
+
+
+class TokenAutomaton(_native.TokenAutomaton):
+    """States over a vocabulary (see `lave_plugin.grammar.token_automaton.TokenAutomaton`)."""
+
+    def __init__(self, automaton: Automaton, vocabulary: Vocabulary) -> None:
+        super().__init__(automaton, _arena(vocabulary))
+        self.automaton = automaton
+        self.vocabulary = vocabulary
+
+    def make_room(self) -> None:
+        """Drop all states if there are more than the grammar may keep.
+
+        Afterwards `start` is another and `generation` has risen; states from before are refused
+        with an IndexError, and who holds one walks its text again.
+        """
+        self.automaton.make_room()
+
+
+def find_witness_batch(
+    tokens: Sequence[TokenAutomaton],
+    states: numpy.ndarray,
+    canvases: numpy.ndarray,
+    first: numpy.ndarray,
+    tokens_left: numpy.ndarray,
+    candidates: numpy.ndarray,
+    budget: int,
+    *,
+    fillers: bool = True,
+    threads: int | None = None,
+) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """`lattice.find_witness` for many rows in one call.
+
+    Parameters
+    ----------
+    tokens
+        For each row its grammar's states; rows may share them.
+    states
+        int64 `[rows]`, the state before the canvas.
+    canvases
+        int32 `[rows, block]`, MASKED (-1) where no token stands.
+    first
+        int64 `[rows]`, the position where the answer begins.
+    tokens_left
+        int64 `[rows]`, tokens that the request may still produce, counted from `first`.
+    candidates
+        int32 `[rows, block, K]`, in the order to try them; the first negative id ends a list.
+        Lists of positions that aren't masked are not read.
+    budget
+        Transitions that each row may try.
+    fillers
+        As of `lattice.find_witness`.
+    threads
+        At most this many; rows of one grammar are searched by one thread. By default the
+        machine's, at most 8.
+
+    Returns
+    -------
+    verdicts
+        uint8 `[rows]`: ALIVE, REFUTED or UNDECIDED.
+    witnesses
+        int32 `[rows, block]`: a token for every masked position up to the last committed one of the
+        rows that are alive, -1 elsewhere.
+
+    Raises
+    ------
+    TypeError, ValueError, IndexError
+        For arrays that are no such arrays, and for states that there are not, or no more.
+    """
+    return _native.find_witness_batch(
+        tokens=list(tokens),
+        states=states,
+        canvases=canvases,
+        first=first,
+        tokens_left=tokens_left,
+        candidates=candidates,
+        budget=budget,
+        fillers=fillers,
+        threads=_default_threads() if threads is None else threads,
+    )
+
+
+@cache
+def _default_threads() -> int:
+    return min(os.cpu_count() or 1, _MAX_THREADS)
+
+
+_arenas: WeakKeyDictionary[Vocabulary, _native.Vocabulary] = WeakKeyDictionary()
+
+
+def _arena(vocabulary: Vocabulary) -> _native.Vocabulary:
+    """The vocabulary in C++, one for all grammars."""
+    arena = _arenas.get(vocabulary)
+    if arena is None:
+        lengths = map(len, vocabulary.token_bytes)
+        ends = [vocabulary.end_token, *sorted(vocabulary.end_tokens - {vocabulary.end_token})]
+        arena = _arenas[vocabulary] = _native.Vocabulary(
+            bytes=b"".join(vocabulary.token_bytes),
+            begins=array("q", accumulate(lengths, initial=0)),
+            end_tokens=ends,
+        )
+    return arena
+
+
+def _begins(edges: list[tuple]) -> array:
+    return array("i", accumulate(map(len, edges), initial=0))
+
+
+def _numbers(edges: list[tuple]) -> array:
+    return array("i", chain.from_iterable(chain.from_iterable(edges)))

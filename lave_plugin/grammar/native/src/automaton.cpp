@@ -1,0 +1,324 @@
+#include "automaton.hpp"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <utility>
+
+namespace lave {
+
+namespace {
+
+// Which byte a shortest completion takes where several will do: digits, lower case, upper case,
+// other printable ASCII, the rest. The order is the reference's.
+std::array<int, 256> ranks() {
+    std::array<int, 256> rank;
+    for (int byte = 0; byte < 256; ++byte) {
+        if ('0' <= byte && byte <= '9') rank[byte] = byte - '0';
+        else if ('a' <= byte && byte <= 'z') rank[byte] = 10 + byte - 'a';
+        else if ('A' <= byte && byte <= 'Z') rank[byte] = 36 + byte - 'A';
+        else if (0x20 <= byte && byte < 0x7F) rank[byte] = 100 + byte;
+        else rank[byte] = 300 + byte;
+    }
+    return rank;
+}
+
+const std::array<int, 256> kRank = ranks();
+
+void sort_unique(std::vector<std::uint64_t>& words) {
+    std::sort(words.begin(), words.end());
+    words.erase(std::unique(words.begin(), words.end()), words.end());
+}
+
+}  // namespace
+
+Automaton::Automaton(Rules rules, std::int64_t max_states)
+    : rules_(std::move(rules)), max_states_(max_states) {
+    begin();
+}
+
+void Automaton::begin() {
+    place_of_rule_.assign(rules_.rule_count(), -1);
+    continuations_.append({});  // the end of text: nothing waits
+    remaining_.push_back(0);
+    kernel_ = {make_item(rules_.start(rules_.root()), kEndOfText)};
+    start_ = state_of_kernel();
+}
+
+void Automaton::flush() {
+    is_broken_ = true;  // until all is there again
+    first_id_ += state_count();
+    ++generation_;
+    continuations_ = systems_ = kernels_ = futures_ = Interner();
+    remaining_ = {};
+    first_of_system_ = {};
+    state_of_kernel_ = {};
+    known_ = {};
+    transitions_ = {};
+    begin();
+    is_broken_ = false;
+}
+
+std::int64_t Automaton::to_end(std::int32_t node, std::int32_t continuation) const {
+    return std::min(rules_.distance(node) + remaining_[continuation], kUnreachable);
+}
+
+State Automaton::unfold(State state, std::uint8_t byte) {
+    if (state_count() / 4 >= max_states_) throw StatesExhausted();
+    is_broken_ = true;  // until all is there
+    kernel_.clear();
+    for (Item item : items(state)) {
+        for (const ByteEdge& edge : rules_.byte_edges(node_of(item))) {
+            if (edge.low <= byte && byte <= edge.high) {
+                kernel_.push_back(make_item(edge.target, continuation_of(item)));
+            }
+        }
+    }
+    const State target = kernel_.empty() ? kDead : state_of_kernel();
+    transitions_[row(state) + rules_.class_of(byte)] = target;
+    is_broken_ = false;
+    return target;
+}
+
+State Automaton::state_of_kernel() {
+    sort_unique(kernel_);
+    const Interner::Found kernel = kernels_.intern(kernel_);
+    if (!kernel.is_new && state_of_kernel_[kernel.id] >= 0) return state_of_kernel_[kernel.id];
+    if (kernel.is_new) state_of_kernel_.push_back(kUnknown);
+    close();
+    const Interner::Found future = futures_.intern(future_);
+    const State state = future.is_new ? add_state() : future.id;
+    state_of_kernel_[kernel.id] = state;
+    return state;
+}
+
+State Automaton::add_state() {
+    const State state = state_count();
+    const Words own = items(state);
+    std::int64_t shortest = accepting_ ? 0 : kUnreachable;
+    for (Item item : own) {
+        shortest = std::min(shortest, to_end(node_of(item), continuation_of(item)));
+    }
+    transitions_.resize(row(state + 1), kUnknown);
+    known_.push_back({shortest, -1, accepting_, !own.empty()});
+    return state;
+}
+
+// Earley's predictor and completer, until nothing new comes. Leaves `accepting` and the items from
+// which a byte can be read in `future_`.
+//
+// A rule that is predicted here gets a provisional continuation, -1 - rule, since who waits for it
+// is known only in the end. Nothing is completed through one: a rule predicted here and complete at
+// once has read nothing, so it is nullable, and its waiting items are added as soon as it is
+// predicted (Aycock and Horspool 2002).
+void Automaton::close() {
+    closed_.clear();
+    predicted_.clear();
+    accepting_ = false;
+    for (Item item : kernel_) closed_.insert(item);
+    for (std::size_t at = 0; at < closed_.size(); ++at) predict_and_complete(closed_[at]);
+
+    resolve();
+    future_.assign(1, accepting_);
+    for (std::size_t at = 0; at < closed_.size(); ++at) {
+        const Item item = closed_[at];
+        if (!rules_.byte_edges(node_of(item)).empty()) future_.push_back(settle(item));
+    }
+    std::sort(future_.begin() + 1, future_.end());
+    future_.erase(std::unique(future_.begin() + 1, future_.end()), future_.end());
+    for (std::int32_t rule : predicted_) place_of_rule_[rule] = -1;
+}
+
+void Automaton::predict_and_complete(Item item) {
+    const std::int32_t node = node_of(item), continuation = continuation_of(item);
+    for (const RuleEdge& edge : rules_.rule_edges(node)) {
+        const std::int32_t inside = rules_.start(edge.rule);
+        if (rules_.tail(edge.target)) {
+            closed_.insert(make_item(inside, continuation));
+            continue;
+        }
+        const Item behind = make_item(edge.target, continuation);
+        std::int32_t& place = place_of_rule_[edge.rule];
+        if (place < 0) {
+            place = static_cast<std::int32_t>(predicted_.size());
+            predicted_.push_back(edge.rule);
+            if (waiting_.size() < predicted_.size()) {
+                waiting_.emplace_back();
+                depends_.emplace_back();
+            }
+            waiting_[place].clear();
+        }
+        waiting_[place].push_back(behind);
+        closed_.insert(make_item(inside, -1 - edge.rule));
+        if (rules_.nullable(edge.rule)) closed_.insert(behind);
+    }
+    if (rules_.final(node) && continuation >= 0) {
+        if (continuation == kEndOfText) accepting_ = true;
+        for (Item behind : continuations_[continuation]) closed_.insert(behind);
+    }
+}
+
+// Interns the continuations of the rules predicted at this position.
+//
+// The continuation of a rule depends on that of another if one of its waiting items stands inside
+// the other's body. Rules that don't depend on themselves are interned by what waits, once those
+// they depend on are. Rules in a loop are interned together, by their system of equations.
+void Automaton::resolve() {
+    const std::size_t count = predicted_.size();
+    if (count == 0) return;
+    resolved_.assign(count, -1);
+    for (std::size_t place = 0; place < count; ++place) {
+        sort_unique(waiting_[place]);
+        depends_[place].clear();
+        for (Item item : waiting_[place]) {
+            const std::int32_t continuation = continuation_of(item);
+            if (continuation < 0) depends_[place].push_back(place_of_rule_[-1 - continuation]);
+        }
+    }
+    components_.find(depends_, count);
+    in_component_.assign(count, -1);
+    std::size_t from = 0;
+    for (std::size_t component = 0; component < components_.ends.size(); ++component) {
+        const std::size_t to = components_.ends[component];
+        std::int32_t* places = components_.members.data() + from;
+        const std::int32_t alone = places[0];
+        const bool depends_on_itself =
+            std::find(depends_[alone].begin(), depends_[alone].end(), alone) !=
+            depends_[alone].end();
+        if (to - from == 1 && !depends_on_itself) {
+            resolved_[alone] = intern_alone(alone);
+        } else {
+            for (std::size_t at = from; at < to; ++at) {
+                in_component_[components_.members[at]] = static_cast<std::int32_t>(component);
+            }
+            std::sort(places, places + (to - from), [this](std::int32_t a, std::int32_t b) {
+                return predicted_[a] < predicted_[b];
+            });
+            intern_loop(places, to - from);
+        }
+        from = to;
+    }
+}
+
+Item Automaton::settle(Item item) const {
+    const std::int32_t continuation = continuation_of(item);
+    if (continuation >= 0) return item;
+    return make_item(node_of(item), resolved_[place_of_rule_[-1 - continuation]]);
+}
+
+std::int32_t Automaton::intern_alone(std::int32_t place) {
+    equations_.clear();
+    for (Item item : waiting_[place]) equations_.push_back(settle(item));
+    sort_unique(equations_);
+    const Interner::Found found = continuations_.intern(equations_);
+    if (found.is_new) {
+        std::int64_t shortest = kUnreachable;
+        for (Item item : equations_) {
+            shortest = std::min(shortest, to_end(node_of(item), continuation_of(item)));
+        }
+        remaining_.push_back(shortest);
+    }
+    return found.id;
+}
+
+// The key of a system: for each of its rules, in order, the rule, the number of its waiting items,
+// and these. Items inside the loop keep their provisional continuation, which names the rule.
+void Automaton::intern_loop(const std::int32_t* places, std::size_t count) {
+    std::vector<Item> settled;
+    equations_.clear();
+    for (std::size_t at = 0; at < count; ++at) {
+        const std::int32_t place = places[at];
+        settled.clear();
+        for (Item item : waiting_[place]) {
+            const std::int32_t continuation = continuation_of(item);
+            const bool inside =
+                continuation < 0 && in_component_[place_of_rule_[-1 - continuation]] ==
+                                        in_component_[place];
+            settled.push_back(inside ? item : settle(item));
+        }
+        sort_unique(settled);
+        equations_.push_back(static_cast<std::uint64_t>(predicted_[place]));
+        equations_.push_back(settled.size());
+        equations_.insert(equations_.end(), settled.begin(), settled.end());
+    }
+    const Interner::Found system = systems_.intern(equations_);
+    if (system.is_new) {
+        first_of_system_.push_back(static_cast<std::int32_t>(continuations_.size()));
+    }
+    const std::int32_t first = first_of_system_[system.id];
+    for (std::size_t at = 0; at < count; ++at) {
+        resolved_[places[at]] = first + static_cast<std::int32_t>(at);
+    }
+    if (!system.is_new) return;
+
+    for (std::size_t at = 0; at < count; ++at) {
+        settled.clear();
+        for (Item item : waiting_[places[at]]) settled.push_back(settle(item));
+        sort_unique(settled);
+        continuations_.append(settled);
+        remaining_.push_back(kUnreachable);
+    }
+    // Distances by relaxation, since the members depend on each other.
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (std::size_t at = 0; at < count; ++at) {
+            const std::int32_t member = first + static_cast<std::int32_t>(at);
+            for (Item item : continuations_[member]) {
+                const std::int64_t length = to_end(node_of(item), continuation_of(item));
+                if (length < remaining_[member]) {
+                    remaining_[member] = length;
+                    changed = true;
+                }
+            }
+        }
+    }
+}
+
+void Automaton::choose_first_byte(State state) {
+    const std::int64_t after = known_[state].shortest - 1;
+    int best = -1;
+    for (Item item : items(state)) {
+        for (const ByteEdge& edge : rules_.byte_edges(node_of(item))) {
+            if (to_end(edge.target, continuation_of(item)) != after) continue;
+            for (int byte = edge.low; byte <= edge.high; ++byte) {
+                if (best < 0 || kRank[byte] < kRank[best]) best = byte;
+            }
+        }
+    }
+    if (best < 0) throw std::logic_error("a state has no way along its shortest completion");
+    known_[state].first_byte = static_cast<std::int16_t>(best);
+}
+
+std::string Automaton::allowed_bytes(State state) const {
+    std::string allowed;
+    if (state == kDead) return allowed;
+    std::array<bool, 256> seen{};
+    for (Item item : items(state)) {
+        for (const ByteEdge& edge : rules_.byte_edges(node_of(item))) {
+            for (int byte = edge.low; byte <= edge.high; ++byte) seen[byte] = true;
+        }
+    }
+    for (int byte = 0; byte < 256; ++byte) {
+        if (seen[byte]) allowed.push_back(static_cast<char>(byte));
+    }
+    return allowed;
+}
+
+std::string Automaton::forced_bytes(State state, std::int64_t limit) {
+    std::string forced;
+    while (static_cast<std::int64_t>(forced.size()) < limit && !accepting(state)) {
+        const std::string allowed = allowed_bytes(state);
+        if (allowed.size() != 1) break;
+        forced += allowed;
+        state = step(state, static_cast<std::uint8_t>(allowed[0]));
+    }
+    return forced;
+}
+
+std::size_t Automaton::bytes() const {
+    return continuations_.bytes() + systems_.bytes() + kernels_.bytes() + futures_.bytes() +
+           remaining_.capacity() * sizeof(std::int64_t) + known_.capacity() * sizeof(Known) +
+           (transitions_.capacity() + state_of_kernel_.capacity()) * sizeof(State);
+}
+
+}  // namespace lave

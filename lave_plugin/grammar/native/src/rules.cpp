@@ -1,0 +1,175 @@
+#include "rules.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace lave {
+
+namespace {
+
+void require(bool condition, const char* message) {
+    if (!condition) throw std::invalid_argument(message);
+}
+
+void require_index(std::int64_t index, std::size_t count, const char* what) {
+    if (index < 0 || static_cast<std::uint64_t>(index) >= count) {
+        throw std::invalid_argument(std::string(what) + " " + std::to_string(index) +
+                                    " is out of range: there are " + std::to_string(count));
+    }
+}
+
+std::vector<std::int32_t> copy_begins(const std::int32_t* begins, std::size_t count,
+                                      std::size_t nodes, std::size_t edges, const char* what) {
+    if (count != nodes + 1 || begins[0] != 0 ||
+        static_cast<std::size_t>(begins[nodes]) != edges ||
+        !std::is_sorted(begins, begins + count)) {
+        throw std::invalid_argument(std::string("the offsets of the ") + what +
+                                    " edges must rise from 0 to their number, one for each node"
+                                    " and one more");
+    }
+    return {begins, begins + count};
+}
+
+}  // namespace
+
+Rules::Rules(const RawRules& raw) {
+    const std::size_t nodes = raw.final_count;
+    const std::size_t limit = std::numeric_limits<std::int32_t>::max() / 4;
+    require(nodes > 0 && raw.start_count > 0, "a grammar needs a node and a rule");
+    require(nodes < limit && raw.start_count < limit && raw.byte_edges_count < limit &&
+                raw.rule_edges_count < limit,
+            "the grammar is too large");
+    require(raw.byte_edges_count % 3 == 0, "byte edges are triples (low, high, target)");
+    require(raw.rule_edges_count % 2 == 0, "rule edges are pairs (rule, target)");
+    byte_begins_ = copy_begins(raw.byte_begins, raw.byte_begins_count, nodes,
+                               raw.byte_edges_count / 3, "byte");
+    rule_begins_ = copy_begins(raw.rule_begins, raw.rule_begins_count, nodes,
+                               raw.rule_edges_count / 2, "rule");
+    for (std::size_t at = 0; at < raw.byte_edges_count; at += 3) {
+        const std::int32_t low = raw.byte_edges[at], high = raw.byte_edges[at + 1];
+        require(0 <= low && low <= high && high <= 255, "a byte edge needs 0 <= low <= high <= 255");
+        require_index(raw.byte_edges[at + 2], nodes, "node");
+        byte_edges_.push_back({static_cast<std::uint8_t>(low), static_cast<std::uint8_t>(high),
+                               raw.byte_edges[at + 2]});
+    }
+    for (std::size_t at = 0; at < raw.rule_edges_count; at += 2) {
+        require_index(raw.rule_edges[at], raw.start_count, "rule");
+        require_index(raw.rule_edges[at + 1], nodes, "node");
+        rule_edges_.push_back({raw.rule_edges[at], raw.rule_edges[at + 1]});
+    }
+    for (std::size_t rule = 0; rule < raw.start_count; ++rule) {
+        require_index(raw.start[rule], nodes, "node");
+    }
+    require_index(raw.root, raw.start_count, "rule");
+    start_.assign(raw.start, raw.start + raw.start_count);
+    root_ = static_cast<std::int32_t>(raw.root);
+    for (std::size_t node = 0; node < nodes; ++node) {
+        final_.push_back(raw.final[node] != 0);
+        tail_.push_back(final_[node] && byte_begins_[node] == byte_begins_[node + 1] &&
+                        rule_begins_[node] == rule_begins_[node + 1]);
+    }
+    distance_ = shortest_distances(raw);
+    require_ends();
+    find_byte_classes();
+}
+
+// Knuth 1977, Dijkstra for grammars: nodes are settled in the order of their distance. A rule edge
+// counts once both the rule's start and the edge's target are settled. Computed here rather than
+// taken from outside, so that no array can claim a completion that is not there.
+std::vector<std::int64_t> shortest_distances(const RawRules& rules) {
+    const std::size_t nodes = rules.final_count;
+    const auto node_count = static_cast<std::int32_t>(nodes);
+    // Sources of the byte edges into a node; rule edges by their target, and by their rule.
+    std::vector<std::vector<std::int32_t>> byte_sources(nodes);
+    std::vector<std::vector<std::pair<std::int32_t, std::int32_t>>> rule_sources(nodes);
+    std::vector<std::vector<std::int32_t>> rules_at(nodes);
+    std::vector<std::vector<std::pair<std::int32_t, std::int32_t>>> rule_uses(
+        rules.start_count);
+    for (std::int32_t node = 0; node < node_count; ++node) {
+        for (std::int32_t at = rules.byte_begins[node]; at < rules.byte_begins[node + 1]; ++at) {
+            byte_sources[rules.byte_edges[3 * at + 2]].push_back(node);
+        }
+        for (std::int32_t at = rules.rule_begins[node]; at < rules.rule_begins[node + 1]; ++at) {
+            const std::int32_t rule = rules.rule_edges[2 * at];
+            const std::int32_t target = rules.rule_edges[2 * at + 1];
+            rule_sources[target].emplace_back(node, rule);
+            rule_uses[rule].emplace_back(node, target);
+        }
+    }
+    for (std::size_t rule = 0; rule < rules.start_count; ++rule) {
+        rules_at[rules.start[rule]].push_back(static_cast<std::int32_t>(rule));
+    }
+
+    std::vector<std::int64_t> distance(nodes, kUnreachable);
+    using Entry = std::pair<std::int64_t, std::int32_t>;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
+    auto offer = [&](std::int64_t length, std::int32_t node) {
+        if (length < distance[node]) queue.emplace(length, node);
+    };
+    for (std::int32_t node = 0; node < node_count; ++node) {
+        if (rules.final[node]) queue.emplace(0, node);
+    }
+    while (!queue.empty()) {
+        const auto [length, node] = queue.top();
+        queue.pop();
+        if (distance[node] <= length) continue;
+        distance[node] = length;
+        for (std::int32_t source : byte_sources[node]) offer(length + 1, source);
+        for (const auto& [source, rule] : rule_sources[node]) {
+            const std::int64_t inner = distance[rules.start[rule]];
+            if (inner < kUnreachable) offer(std::min(inner + length, kUnreachable), source);
+        }
+        for (std::int32_t rule : rules_at[node]) {
+            for (const auto& [source, target] : rule_uses[rule]) {
+                if (distance[target] < kUnreachable) {
+                    offer(std::min(length + distance[target], kUnreachable), source);
+                }
+            }
+        }
+    }
+    return distance;
+}
+
+// With this, every item can be completed, so every state that is not dead can be.
+void Rules::require_ends() const {
+    const char* message = "an edge leads to where nothing can end; leave such edges out";
+    require(distance_[start_[root_]] < kUnreachable, "the grammar has no sentence");
+    for (const ByteEdge& edge : byte_edges_) require(distance_[edge.target] < kUnreachable, message);
+    for (const RuleEdge& edge : rule_edges_) {
+        require(distance_[edge.target] < kUnreachable, message);
+        require(distance_[start_[edge.rule]] < kUnreachable, message);
+    }
+}
+
+void Rules::find_byte_classes() {
+    std::vector<std::pair<std::uint8_t, std::uint8_t>> ranges;
+    for (const ByteEdge& edge : byte_edges_) ranges.emplace_back(edge.low, edge.high);
+    std::sort(ranges.begin(), ranges.end());
+    ranges.erase(std::unique(ranges.begin(), ranges.end()), ranges.end());
+    std::array<int, 256> split_into;  // the class of those inside the range, by their old class
+    for (const auto& [low, high] : ranges) {
+        std::array<int, 256> inside{}, size{};
+        for (int byte = 0; byte < 256; ++byte) {
+            ++size[class_of_[byte]];
+            inside[class_of_[byte]] += low <= byte && byte <= high;
+        }
+        split_into.fill(-1);
+        for (int byte = low; byte <= high; ++byte) {
+            const int old = class_of_[byte];
+            if (inside[old] == size[old]) continue;
+            if (split_into[old] < 0) split_into[old] = class_count_++;
+        }
+        for (int byte = low; byte <= high; ++byte) {
+            const int old = class_of_[byte];
+            if (split_into[old] >= 0) class_of_[byte] = static_cast<std::uint8_t>(split_into[old]);
+        }
+        if (class_count_ == 256) break;
+    }
+}
+
+}  // namespace lave

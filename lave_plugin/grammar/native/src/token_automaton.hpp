@@ -1,0 +1,87 @@
+// The grammar's states, stepped by tokens instead of bytes, with the end of text.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "automaton.hpp"
+#include "vocabulary.hpp"
+
+namespace lave {
+
+constexpr State kEnded = -2;  // behind an end token: only more end tokens may follow
+constexpr std::int32_t kUnspellable = 1 << 30;
+
+// Whoever uses it holds `automaton->mutex`. States are kDead, kEnded or an id of the automaton's.
+class TokenAutomaton {
+public:
+    TokenAutomaton(std::shared_ptr<Automaton> automaton,
+                   std::shared_ptr<const Vocabulary> vocabulary)
+        : automaton(std::move(automaton)), vocabulary(std::move(vocabulary)) {}
+
+    const std::shared_ptr<Automaton> automaton;
+    const std::shared_ptr<const Vocabulary> vocabulary;
+
+    // Walks the token's bytes: a token has about four, and a step is two loads from small dense
+    // rows, which are the cache. A table of (state, token) would take a hash and a load from far
+    // away instead, and would grow without end.
+    State advance(State state, std::int64_t token) {
+        if (token < 0 || token >= vocabulary->size()) return kDead;
+        const auto id = static_cast<Token>(token);
+        const Bytes data = vocabulary->bytes_of(id);
+        if (data.count == 0) {
+            return vocabulary->is_end(id) && is_complete(state) ? kEnded : kDead;
+        }
+        if (state < 0) return kDead;
+        return automaton->run(state, data.first, data.count);
+    }
+
+    bool is_complete(State state) const {
+        return state == kEnded || (state >= 0 && automaton->accepting(state));
+    }
+
+    // Tokens that suffice to finish, end token included; the state must not be kDead.
+    std::int32_t tokens_to_finish(State state);
+
+    // Whether `tokens_to_finish` is at most `left`, without spelling where bounds decide it.
+    bool finishes_within(State state, std::int64_t left);
+
+    // Tokens that spell the shortest completion; nothing where the vocabulary can't.
+    std::optional<std::vector<Token>> shortest_ending(State state);
+
+    struct Tokens {
+        const Token* first;
+        std::size_t count;
+    };
+    // The end token where the text may end, and one single-byte token for each state a byte away.
+    // Valid until the next call of this function.
+    Tokens fillers(State state);
+
+    // Bit t & 31 of word t >> 5 says whether token t may follow.
+    const std::vector<std::uint32_t>& allowed_tokens(State state);
+
+private:
+    static constexpr std::int32_t kUnknown = -1;
+    static constexpr std::size_t kMasksKept = 256;  // 19 kB each over 150,000 tokens
+
+    void forget_flushed();
+    std::int32_t& finish_count(State state);
+    std::vector<std::uint32_t> walk_trie(State state);
+
+    std::int64_t generation_ = 0;  // of the states that the tables below are about
+    std::vector<std::int32_t> finish_count_;  // by state: tokens without the end token
+    struct Span {
+        std::size_t from = 0;
+        std::int32_t count = kUnknown;
+    };
+    std::vector<Span> filler_spans_;  // by state
+    std::vector<Token> fillers_;
+    std::unordered_map<State, std::vector<std::uint32_t>> masks_;
+    std::deque<State> mask_order_;  // oldest first
+};
+
+}  // namespace lave

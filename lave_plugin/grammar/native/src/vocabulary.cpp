@@ -1,0 +1,123 @@
+#include "vocabulary.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace lave {
+
+namespace {
+
+// As in lave_plugin/grammar/vocabulary.py: bounds the cost of a spelling.
+constexpr int kLongestInSpelling = 32;
+
+}  // namespace
+
+Vocabulary::Vocabulary(std::vector<std::uint8_t> bytes, std::vector<std::int64_t> begins,
+                       std::vector<Token> end_tokens)
+    : bytes_(std::move(bytes)), begins_(std::move(begins)), end_tokens_(std::move(end_tokens)) {
+    const std::size_t limit = std::numeric_limits<std::int32_t>::max() / 2;
+    if (begins_.empty() || begins_.size() > limit || bytes_.size() > limit || begins_[0] != 0 ||
+        begins_.back() != static_cast<std::int64_t>(bytes_.size()) ||
+        !std::is_sorted(begins_.begin(), begins_.end())) {
+        throw std::invalid_argument(
+            "the offsets of the tokens must rise from 0 to the number of bytes, one for each token"
+            " and one more");
+    }
+    if (end_tokens_.empty()) throw std::invalid_argument("a vocabulary needs an end token");
+    is_end_.assign(size(), 0);
+    for (Token token : end_tokens_) {
+        // An end token beyond the vocabulary never comes, as in the reference.
+        if (token < 0) throw std::invalid_argument("an end token must not be negative");
+        if (token >= size()) continue;
+        is_end_[token] = 1;
+        if (bytes_of(token).count != 0) {
+            throw std::invalid_argument("an end token must not have bytes");
+        }
+    }
+    for (Token token = 0; token < size(); ++token) {
+        const Bytes data = bytes_of(token);
+        if (data.count == 1 && byte_token_[data.first[0]] == kNoToken) {
+            byte_token_[data.first[0]] = token;
+        }
+        longest_in_spelling_ =
+            static_cast<int>(std::max(static_cast<std::size_t>(longest_in_spelling_),
+                                      std::min<std::size_t>(data.count, kLongestInSpelling)));
+    }
+    spells_every_byte_ =
+        std::find(byte_token_.begin(), byte_token_.end(), kNoToken) == byte_token_.end();
+    build_trie();
+    index_children();
+}
+
+void Vocabulary::build_trie() {
+    std::vector<Token> order;
+    for (Token token = 0; token < size(); ++token) {
+        if (bytes_of(token).count != 0) order.push_back(token);
+    }
+    // Stable, so that of tokens with the same bytes the first comes first.
+    std::stable_sort(order.begin(), order.end(), [this](Token a, Token b) {
+        const Bytes one = bytes_of(a), other = bytes_of(b);
+        const int compared = std::memcmp(one.first, other.first, std::min(one.count, other.count));
+        return compared != 0 ? compared < 0 : one.count < other.count;
+    });
+    same_bytes_.assign(size(), kNoToken);
+    std::vector<std::int32_t> path;  // nodes from the root to the token before
+    Token before = kNoToken;
+    for (Token token : order) {
+        const Bytes data = bytes_of(token);
+        std::size_t common = 0;
+        while (common < path.size() && common < data.count &&
+               nodes_[path[common]].byte == data.first[common]) {
+            ++common;
+        }
+        if (common == data.count) {  // sorted, so it is the token before
+            same_bytes_[before] = token;
+            before = token;
+            continue;
+        }
+        while (path.size() > common) {
+            nodes_[path.back()].next = static_cast<std::int32_t>(nodes_.size());
+            path.pop_back();
+        }
+        for (std::size_t depth = common; depth < data.count; ++depth) {
+            path.push_back(static_cast<std::int32_t>(nodes_.size()));
+            nodes_.push_back({0, kNoToken, static_cast<std::int32_t>(depth), data.first[depth]});
+            max_depth_ = std::max(max_depth_, static_cast<std::int32_t>(depth));
+        }
+        nodes_.back().token = token;
+        before = token;
+    }
+    for (std::int32_t node : path) nodes_[node].next = static_cast<std::int32_t>(nodes_.size());
+}
+
+void Vocabulary::index_children() {
+    const auto count = static_cast<std::int32_t>(nodes_.size());
+    child_begins_.assign(1, 0);
+    for (std::int32_t node = 0; node < count; node = nodes_[node].next) {
+        root_children_[nodes_[node].byte] = node;
+    }
+    for (std::int32_t node = 0; node < count; ++node) {
+        for (std::int32_t below = node + 1; below < nodes_[node].next;
+             below = nodes_[below].next) {
+            children_.push_back(below);
+        }
+        child_begins_.push_back(static_cast<std::int32_t>(children_.size()));
+    }
+}
+
+std::int32_t Vocabulary::child(std::int32_t node, std::uint8_t byte) const {
+    if (node == kRoot) return root_children_[byte];
+    const auto first = children_.begin() + child_begins_[node];
+    const auto last = children_.begin() + child_begins_[node + 1];
+    const auto found = std::lower_bound(first, last, byte, [this](std::int32_t below, int wanted) {
+        return nodes_[below].byte < wanted;
+    });
+    return found != last && nodes_[*found].byte == byte ? *found : -1;
+}
+
+}  // namespace lave
