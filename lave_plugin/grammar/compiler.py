@@ -3,8 +3,7 @@
 import xgrammar
 
 from lave_plugin.grammar.automaton import Automaton
-from lave_plugin.grammar.implementation import states_of
-from lave_plugin.grammar.normal_form import read_normal_form
+from lave_plugin.grammar.implementation import states_of_text
 
 
 def automaton_of(compiled: xgrammar.CompiledGrammar) -> Automaton:
@@ -15,4 +14,4 @@ def automaton_of(compiled: xgrammar.CompiledGrammar) -> Automaton:
     UnsupportedGrammar
         If the grammar has something that can't be modelled, or has no sentence.
     """
-    return states_of(read_normal_form(str(compiled.grammar)))
+    return states_of_text(str(compiled.grammar))

@@ -38,6 +38,10 @@ REFUSED = {
     "NUL byte": ({"regex": "a\x00b"}, "NUL"),
     "NUL byte inside a schema": ({"json_schema": '{"const": "a\\u0000b"}'}, "NUL"),
     "grammar without a sentence": ({"ebnf": 'root ::= "a" root'}, "no sentence"),
+    "longer than anybody would wait for": (
+        {"ebnf": 'root ::= "abcdefgh"{9000}'},
+        "its shortest answer has 72000 bytes",
+    ),
     "too few tokens": ({"regex": "abcdefgh", "max_new_tokens": 2}, "max_new_tokens=2"),
 }
 

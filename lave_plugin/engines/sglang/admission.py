@@ -15,6 +15,10 @@ from lave_plugin.session import Session
 
 logger = logging.getLogger(__name__)
 
+LONGEST_SHORTEST_ANSWER = 1 << 16
+"""Bytes. The shortest answer is spelled in tokens when a request is admitted, on the
+scheduler's thread; beyond this that would be felt by everybody."""
+
 _FIELDS = ("json_schema", "regex", "ebnf", "structural_tag")
 
 
@@ -106,19 +110,25 @@ def open_session(scheduler, request, constraint: LaveGrammar | None) -> str | No
             f"{type(request.grammar).__name__} of it, which has no states."
         )
     tokens = constraint.states.over(request.sampling_params.stop_token_ids or ())
+    budget, limit = token_budget(scheduler, request)
+    if request.sampling_params.max_new_tokens == 0:
+        # Asks for no text, only that the prompt be read: the engine itself does so before
+        # it answers a request with n > 1. The block that a dLLM fills all the same is cut
+        # whole.
+        budget = UNSPELLABLE - 1
+    shortest = tokens.automaton.shortest_length(tokens.start)
+    if shortest > LONGEST_SHORTEST_ANSWER:
+        return (
+            f"{field} cannot be served: its shortest answer has {shortest} bytes, and "
+            f"{LONGEST_SHORTEST_ANSWER} are the limit. Ask for less in one answer."
+        )
     needed = tokens.tokens_to_finish(tokens.start)
     if needed >= UNSPELLABLE:
         return (
             f"{field} cannot be enforced: the tokens of this model cannot spell its "
             "shortest answer."
         )
-    budget, limit = token_budget(scheduler, request)
-    if request.sampling_params.max_new_tokens == 0:
-        # Asks for no text, only that the prompt be read: the engine itself does so before
-        # it answers a request with n > 1. The block that a dLLM fills all the same is cut
-        # whole.
-        budget = needed
-    elif needed > budget:
+    if needed > budget:
         return (
             f"{limit} is too small: a shortest answer that {field} allows takes {needed} "
             f"tokens, end token included, and {budget} are left. Allow at least {needed}."
