@@ -168,7 +168,7 @@ def test_the_examples_of_serve_are_valid_where_a_machine_reads_them():
 def test_the_demo_with_the_real_engine_is_valid_throughout():
     checkpoint = demo.shipped_checkpoint()
     if checkpoint is None:
-        pytest.skip("no checkpoint in lave_plugin/demo/checkpoint")
+        pytest.fail("no checkpoint in lave_plugin/demo/checkpoint, where one ships")
     result = CliRunner().invoke(app, ["demo"])
     assert result.exit_code == 0, result.output
     assert f"with LAVE {len(REQUESTS)} of {len(REQUESTS)} valid" in result.output

@@ -50,7 +50,7 @@ def shipped_checkpoint() -> Path:
     """The tiny model that comes with the plugin."""
     folder = Path(str(files("lave_plugin.demo") / "checkpoint"))
     if not (folder / "config.json").is_file():
-        pytest.skip("no checkpoint in lave_plugin/demo/checkpoint")
+        pytest.fail("no checkpoint in lave_plugin/demo/checkpoint, where one ships")
     return folder
 
 
