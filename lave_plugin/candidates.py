@@ -28,6 +28,9 @@ class Candidates:
     tokens: dict[int, list[int]]
     probabilities: dict[int, list[float]]
     log_probabilities: torch.Tensor = field(repr=False)
+    _plausible: dict[float, dict[int, list[int]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def put_first(self, position: int, token: int) -> int:
         """Let ``token`` be the first candidate of ``position``, where a grammar may allow it.
@@ -44,18 +47,21 @@ class Candidates:
                     del ranked[at], weights[at]
                 ranked.insert(0, token)
                 weights.insert(0, math.exp(log_probability))
+                self._plausible.clear()
         return ranked[0]
 
     def plausible(self, least: float) -> dict[int, list[int]]:
         """The candidates of at least this probability, and the first of each position."""
-        return {
-            position: [
-                token
-                for rank, token in enumerate(ranked)
-                if rank == 0 or self.probabilities[position][rank] >= least
-            ]
-            for position, ranked in self.tokens.items()
-        }
+        if least not in self._plausible:  # one step asks for it at every lookahead
+            self._plausible[least] = {
+                position: [
+                    token
+                    for rank, token in enumerate(ranked)
+                    if rank == 0 or self.probabilities[position][rank] >= least
+                ]
+                for position, ranked in self.tokens.items()
+            }
+        return self._plausible[least]
 
     def by_probability(self, position: int, start: int, limit: int) -> Iterator[int]:
         """Token ids of ``position`` from rank ``start``, at most ``limit`` of them."""
