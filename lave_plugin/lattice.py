@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from enum import Enum
 
 from lave_plugin.canvas import MASKED, Canvas
@@ -39,6 +40,48 @@ class Lookahead:
     witness: dict[int, int] | None = None
 
 
+DISCREPANCY = 6
+"""Positions that one discrepancy weighs as much as (see ``find_witness``)."""
+
+FILLERS = 2
+"""Discrepancies that turning to the fillers of a node counts for."""
+
+
+class _Node:
+    """A masked position with the state before it, or the end of the way."""
+
+    def __init__(
+        self, position: int, state: int, before: _Node | None, token: int, discrepancies: int
+    ) -> None:
+        self.position = position
+        self.state = state
+        self.before = before  # the node that ``token`` was chosen at
+        self.token = token
+        self.discrepancies = discrepancies
+        self.choices: Sequence[int] | None = None
+        self.at = 0
+        self.on_fillers = False
+
+    def turn_to(self, fillers: Sequence[int]) -> None:
+        """Try these when the candidates have failed."""
+        self.on_fillers = True
+        self.choices = fillers
+        self.at = 0
+        self.discrepancies += FILLERS
+
+    def rank(self) -> int:
+        """The lower, the sooner the search goes on here."""
+        return DISCREPANCY * self.discrepancies - self.position
+
+    def filling(self) -> dict[int, int]:
+        """The tokens chosen on the way to here, by position."""
+        chosen, node = {}, self
+        while node.before is not None:
+            chosen[node.before.position] = node.token
+            node = node.before
+        return chosen
+
+
 def find_witness(
     tokens: TokenAutomaton,
     state: int,
@@ -48,65 +91,113 @@ def find_witness(
     *,
     fillers: bool = True,
 ) -> Lookahead:
-    """Depth first over the lattice, most probable token first.
+    """Best first over the lattice, by position and discrepancies.
 
-    A (position, state) that failed is remembered and never entered again, so without a
-    budget the search ends after at most layers x states x candidates transitions, and a
-    refutation is exact over the candidates. Positions behind the last committed one need
-    no filling: the state there only has to be able to finish in the tokens left.
+    The search follows the most probable token that fits, as a depth-first one does. Where
+    it is stuck it goes back, but not to the last choice, which is seldom the one to blame:
+    a node ranks by its position less ``DISCREPANCY`` for each time that the way on from it,
+    or to it, departs from the first token that fits (limited discrepancy search, Harvey and
+    Ginsberg 1995). ``benchmarks/verification.py`` has the figures.
+
+    A (position, state) is entered once, since equal states have the same future. So
+    without a budget the search ends, and a refutation is exact over the candidates.
+    Positions behind the last committed one need no filling: the state there only has to
+    be able to finish in the tokens left.
 
     Args:
         tokens: the grammar's states over the vocabulary.
         state: the state before ``canvas.first``.
         canvas: the block.
         candidates: tokens to try at each masked position, in this order.
-        budget: transitions to try before giving up as ``UNDECIDED``, looked at where one
-            fails: a search that goes straight through is never cut short.
+        budget: lattice nodes (masked position, state) to enter before giving up as
+            ``UNDECIDED``, looked at where the search goes back: one that goes straight
+            through is never cut short.
         fillers: count the state's fillers (``TokenAutomaton.fillers``) among the
-            candidates of every masked position: when the model's own all fail, one byte
-            nearly always goes on. Without them only the end token is added, which has to
-            fill what stands behind an end.
+            candidates of every masked position, behind all others: when the model's own
+            fail, one byte nearly always goes on. Without them only the end token is
+            added, which has to fill what stands behind an end.
     """
     if not isinstance(tokens, TokenAutomaton):  # the native states bring their own search
         verdict, witness = tokens.find_witness(
             state, canvas.tokens, canvas.first, canvas.tokens_left, candidates, budget, fillers
         )
         return Lookahead(Verdict(verdict), witness)
-    last = canvas.last_committed()
-    failed: set[tuple[int, int]] = set()
-    path: dict[int, int] = {}
-    tried = 0
-    # One frame for each position on the path: (position, state before it, next candidate).
-    stack = [(canvas.first, state, 0)]
-    while stack:
-        position, here, at = stack.pop()
-        if position > last:
-            return Lookahead(Verdict.ALIVE, path)
-        fixed = canvas.tokens[position]
-        if fixed != MASKED:
-            choices = (fixed,)
-        elif fillers:
-            choices = (*candidates[position], *tokens.fillers(here))
-        else:
-            choices = (*candidates[position], tokens.vocabulary.end_token)
-        left = canvas.left_after(position)
-        while at < len(choices):
-            token = choices[at]
-            at += 1
-            tried += 1
-            following = tokens.advance(here, token)
-            if (
-                following != DEAD
-                and (position + 1, following) not in failed
-                and tokens.tokens_to_finish(following) <= left
-            ):
-                if fixed == MASKED:
-                    path[position] = token
-                stack.append((position, here, at))
-                stack.append((position + 1, following, 0))
-                break
-            if tried >= budget:
-                return Lookahead(Verdict.UNDECIDED)
-        else:
-            failed.add((position, here))
-    return Lookahead(Verdict.REFUTED)
+    return _Search(tokens, canvas, candidates, fillers).run(state, budget)
+
+
+class _Search:
+    """One run of ``find_witness``."""
+
+    def __init__(
+        self,
+        tokens: TokenAutomaton,
+        canvas: Canvas,
+        candidates: Mapping[int, Sequence[int]],
+        fillers: bool,
+    ) -> None:
+        self._tokens = tokens
+        self._canvas = canvas
+        self._last = canvas.last_committed()
+        self._candidates = candidates
+        self._fillers = fillers
+        self._entered: set[tuple[int, int]] = set()
+        self._open: list[tuple[int, int, _Node]] = []
+        self._pushed = 0
+
+    def run(self, state: int, budget: int) -> Lookahead:
+        start = self._beyond_committed(self._canvas.first, state)
+        if start[1] == DEAD:
+            return Lookahead(Verdict.REFUTED)
+        self._entered.add(start)
+        node = _Node(*start, None, MASKED, 0)
+        while node.position <= self._last:
+            following = self._choose(node)
+            if following is None:
+                if not self._open:
+                    return Lookahead(Verdict.REFUTED)
+                if len(self._entered) >= budget:
+                    return Lookahead(Verdict.UNDECIDED)
+                _, _, following = heappop(self._open)
+            node = following
+        return Lookahead(Verdict.ALIVE, node.filling())
+
+    def _choose(self, node: _Node) -> _Node | None:
+        """Follow the next choice that fits; what ``node`` has left waits in ``_open``."""
+        if node.choices is None:
+            node.choices = self._candidates[node.position]
+        following = None
+        while following is None and node.at < len(node.choices):
+            token = node.choices[node.at]
+            node.at += 1
+            reached = self._beyond_committed(
+                node.position + 1, self._advance(node.position, node.state, token)
+            )
+            if reached[1] != DEAD and reached not in self._entered:
+                self._entered.add(reached)
+                following = _Node(*reached, node, token, node.discrepancies)
+                node.discrepancies += 1
+        if following is None:
+            if node.on_fillers:
+                return None
+            node.turn_to(
+                self._tokens.fillers(node.state)
+                if self._fillers
+                else (self._tokens.vocabulary.end_token,)
+            )
+        self._pushed += 1
+        heappush(self._open, (node.rank(), -self._pushed, node))  # of equals the newest first
+        return following
+
+    def _beyond_committed(self, position: int, state: int) -> tuple[int, int]:
+        """The next masked position, or the one behind the last committed, and the state there."""
+        while state != DEAD and position <= self._last and self._canvas.tokens[position] != MASKED:
+            state = self._advance(position, state, self._canvas.tokens[position])
+            position += 1
+        return position, state
+
+    def _advance(self, position: int, state: int, token: int) -> int:
+        following = self._tokens.advance(state, token)
+        left = self._canvas.left_after(position)
+        if following != DEAD and self._tokens.finishes_within(following, left):
+            return following
+        return DEAD

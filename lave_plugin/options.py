@@ -25,7 +25,7 @@ class LaveOptions:
     attempts: int = 5
     """Refusals in a row before a step recovers from the witness (tau)."""
     search_budget: int = 512
-    """Token transitions that one guided lookahead may try; undecided counts as refused."""
+    """Lattice nodes that one guided lookahead may enter; undecided counts as refused."""
     plausibility: float = 0.5
     """A guided lookahead first assumes only tokens of at least this probability for the
     masks it has to fill (and each position's best); anything else the grammar allows it

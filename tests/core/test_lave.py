@@ -96,12 +96,13 @@ def test_no_token_that_leaves_too_little_to_finish():
 
 
 def test_an_undecided_search_says_so():
-    tokens = token_automaton('root ::= "b"{9}')
-    canvas = Canvas([MASKED] * 9 + [END], 0, 20)
-    choices = {position: [token("a"), token("c"), token("b")] for position in range(9)}
+    tokens = token_automaton('root ::= "a" [ab]{8} "a" | "b" [ab]{8} "b"')
+    canvas = Canvas([MASKED] * 9 + [token("b"), END], 0, 20)
+    choices = {position: [token("a"), token("b")] for position in range(9)}
     assert find_witness(tokens, tokens.start, canvas, choices, 3).verdict is Verdict.UNDECIDED
-    assert find_witness(tokens, tokens.start, canvas, choices, 99).verdict is Verdict.ALIVE
-    short = Canvas([MASKED] * 8 + [END], 0, 20)
+    found = find_witness(tokens, tokens.start, canvas, choices, 512)
+    assert found.verdict is Verdict.ALIVE and found.witness[0] == token("b")
+    short = Canvas([MASKED] * 8 + [token("b"), END], 0, 20)
     assert find_witness(tokens, tokens.start, short, choices, 9999).verdict is Verdict.REFUTED
 
 

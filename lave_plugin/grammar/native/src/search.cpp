@@ -11,62 +11,108 @@
 namespace lave {
 
 Verdict Searcher::find_witness(const Canvas& row) {
+    row_ = &row;
+    last_ = row.length - 1;
+    while (last_ >= row.first && row.canvas[last_] == kMasked) --last_;
+    // No text is as long as this; so nothing below can overflow.
+    tokens_left_ = std::max(row.tokens_left, -kUnreachable);
+    nodes_.clear();
+    open_.clear();
+    pushed_ = 0;
+    entered_.clear();
     try {
-        return search(row);
+        return search();
     } catch (const StatesExhausted&) {
-        return Verdict::kUndecided;  // a budget, like that of steps
+        return Verdict::kUndecided;  // a budget, like that of nodes
     }
 }
 
-Verdict Searcher::search(const Canvas& row) {
-    TokenAutomaton& tokens = *row.tokens;
-    std::int64_t last = row.length - 1;
-    while (last >= row.first && row.canvas[last] == kMasked) --last;
-    failed_.clear();
-    stack_.clear();
-    // No text is as long as this; so nothing below can overflow.
-    const std::int64_t tokens_left = std::max(row.tokens_left, -kUnreachable);
-    std::int64_t tried = 0;
-    stack_.push_back({row.first, row.state, 0});
-    while (!stack_.empty()) {
-        const Frame frame = stack_.back();
-        stack_.pop_back();
-        const auto [position, here, begin] = frame;
-        if (position > last) return Verdict::kAlive;
-        const bool masked = row.canvas[position] == kMasked;
-        const Candidates listed =
-            masked ? row.candidates[position] : Candidates{row.canvas + position, 1};
-        const std::int64_t left = tokens_left - (position + 1 - row.first);
-        bool found = false;
-        for (std::int64_t at = begin;; ++at) {
-            Token token;
-            if (at < listed.count) {
-                token = listed.tokens[at];
-            } else if (masked) {
-                // Asked for only now: most searches never need them, and they unfold states.
-                const TokenAutomaton::Tokens fillers =
-                    row.fillers ? tokens.fillers(here)
-                                : TokenAutomaton::Tokens{tokens.vocabulary->end_tokens().data(), 1};
-                if (at - listed.count >= static_cast<std::int64_t>(fillers.count)) break;
-                token = fillers.first[at - listed.count];
-            } else {
-                break;
+Verdict Searcher::search() {
+    std::int64_t position = row_->first;
+    State state = row_->state;
+    pass_committed(position, state);
+    if (state == kDead) return Verdict::kRefuted;
+    std::int32_t node = enter(position, state, kNone, kMasked, 0);
+    while (nodes_[node].position <= last_) {
+        std::int32_t following = choose(node);
+        if (following == kNone) {
+            if (open_.empty()) return Verdict::kRefuted;
+            if (static_cast<std::int64_t>(nodes_.size()) >= row_->budget) {
+                return Verdict::kUndecided;
             }
-            ++tried;
-            const State following = tokens.advance(here, token);
-            if (following != kDead && tokens.finishes_within(following, left) &&
-                !failed_.contains(make_item(static_cast<std::int32_t>(position + 1), following))) {
-                if (masked) row.witness[position] = token;
-                stack_.push_back({position, here, at + 1});
-                stack_.push_back({position + 1, following, 0});
-                found = true;
-                break;
-            }
-            if (tried >= row.budget) return Verdict::kUndecided;
+            following = open_.front().node;
+            std::pop_heap(open_.begin(), open_.end());
+            open_.pop_back();
         }
-        if (!found) failed_.insert(make_item(static_cast<std::int32_t>(position), here));
+        node = following;
     }
-    return Verdict::kRefuted;
+    for (; nodes_[node].before != kNone; node = nodes_[node].before) {
+        row_->witness[nodes_[nodes_[node].before].position] = nodes_[node].token;
+    }
+    return Verdict::kAlive;
+}
+
+// Follows the next choice that fits; what the node has left waits in `open_`.
+std::int32_t Searcher::choose(std::int32_t index) {
+    std::int32_t following = kNone;
+    {
+        const TokenAutomaton::Tokens tokens = choices(nodes_[index]);
+        const Node node = nodes_[index];
+        std::int64_t at = node.at;
+        while (following == kNone && at < static_cast<std::int64_t>(tokens.count)) {
+            const Token token = tokens.first[at++];
+            std::int64_t position = node.position + 1;
+            State state = advance(node.position, node.state, token);
+            pass_committed(position, state);
+            if (state != kDead) following = enter(position, state, index, token, node.discrepancies);
+        }
+        nodes_[index].at = at;
+    }
+    Node& node = nodes_[index];
+    if (following != kNone) {
+        ++node.discrepancies;
+    } else if (!node.on_fillers) {
+        node.on_fillers = true;
+        node.at = 0;
+        node.discrepancies += kFillers;
+    } else {
+        return kNone;
+    }
+    open_.push_back({kDiscrepancy * node.discrepancies - node.position, ++pushed_, index});
+    std::push_heap(open_.begin(), open_.end());
+    return following;
+}
+
+// kNone where this position and state have been entered before.
+std::int32_t Searcher::enter(std::int64_t position, State state, std::int32_t before, Token token,
+                             std::int64_t discrepancies) {
+    if (!entered_.insert(make_item(static_cast<std::int32_t>(position), state))) return kNone;
+    nodes_.push_back({position, state, before, token, discrepancies, 0, false});
+    return static_cast<std::int32_t>(nodes_.size() - 1);
+}
+
+State Searcher::advance(std::int64_t position, State state, Token token) {
+    const State following = row_->tokens->advance(state, token);
+    const std::int64_t left = tokens_left_ - (position + 1 - row_->first);
+    if (following == kDead || !row_->tokens->finishes_within(following, left)) return kDead;
+    return following;
+}
+
+// On to the next masked position, or to the one behind the last committed.
+void Searcher::pass_committed(std::int64_t& position, State& state) {
+    for (; state != kDead && position <= last_ && row_->canvas[position] != kMasked; ++position) {
+        state = advance(position, state, row_->canvas[position]);
+    }
+}
+
+TokenAutomaton::Tokens Searcher::choices(const Node& node) {
+    if (!node.on_fillers) {
+        const Candidates& listed = row_->candidates[node.position];
+        return {listed.tokens, static_cast<std::size_t>(listed.count)};
+    }
+    // Asked for only now: most searches never need them, and they unfold states.
+    if (row_->fillers) return row_->tokens->fillers(node.state);
+    return {row_->tokens->vocabulary->end_tokens().data(), 1};
 }
 
 void find_witnesses(const std::vector<Canvas>& rows, Verdict* verdicts, unsigned threads) {

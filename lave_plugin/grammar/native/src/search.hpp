@@ -29,28 +29,55 @@ struct Canvas {
     std::int64_t first;         // from 0 to `length`
     std::int64_t tokens_left;
     const Candidates* candidates;  // by position; those of positions that aren't masked are not read
-    std::int64_t budget;
+    std::int64_t budget;        // nodes to enter
     bool fillers;               // try the state's fillers too, or of them only the end token
     Token* witness;             // room for `length` tokens; kMasked where the search sets none
 };
 
-// What a search needs besides the states; one for each thread, used again from row to row.
+// The search of lave_plugin/lattice.py, which is the reference and says why: best first, by position
+// and discrepancies. One for each thread, used again from row to row.
 class Searcher {
 public:
-    // Depth first, in the order of the candidates, then of the fillers. A (position, state)
-    // that failed is never entered again. The witness is set where the verdict is kAlive.
+    // The witness is set where the verdict is kAlive.
     Verdict find_witness(const Canvas& row);
 
 private:
-    Verdict search(const Canvas& row);
-
-    struct Frame {
+    // A masked position with the state before it, or the end of the way.
+    struct Node {
         std::int64_t position;
         State state;
-        std::int64_t next_choice;
+        std::int32_t before;  // the node that `token` was chosen at
+        Token token;
+        std::int64_t discrepancies;
+        std::int64_t at;  // the next choice
+        bool on_fillers;
     };
-    std::vector<Frame> stack_;
-    WordSet failed_;
+    // The lowest rank goes first, of equals the newest.
+    struct Open {
+        std::int64_t rank;
+        std::int64_t pushed;
+        std::int32_t node;
+        bool operator<(const Open& other) const {
+            return rank != other.rank ? rank > other.rank : pushed < other.pushed;
+        }
+    };
+    static constexpr std::int32_t kNone = -1;
+    static constexpr std::int64_t kDiscrepancy = 6, kFillers = 2;
+
+    Verdict search();
+    std::int32_t choose(std::int32_t index);
+    std::int32_t enter(std::int64_t position, State state, std::int32_t before, Token token,
+                       std::int64_t discrepancies);
+    State advance(std::int64_t position, State state, Token token);
+    void pass_committed(std::int64_t& position, State& state);
+    TokenAutomaton::Tokens choices(const Node& node);
+
+    const Canvas* row_ = nullptr;
+    std::int64_t last_ = 0, tokens_left_ = 0;
+    std::vector<Node> nodes_;
+    std::vector<Open> open_;
+    std::int64_t pushed_ = 0;
+    WordSet entered_;
 };
 
 // Rows are grouped by automaton, and a group is one thread's work: the states of a grammar grow
