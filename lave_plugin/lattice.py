@@ -40,7 +40,7 @@ class Lookahead:
     witness: dict[int, int] | None = None
 
 
-DISCREPANCY = 6
+DISCREPANCY = 8
 """Positions that one discrepancy weighs as much as (see ``find_witness``)."""
 
 FILLERS = 2

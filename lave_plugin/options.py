@@ -24,7 +24,7 @@ class LaveOptions:
     """Candidates of a masked position that a lookahead may use, most probable first (K)."""
     attempts: int = 5
     """Refusals in a row before a step recovers from the witness (tau)."""
-    search_budget: int = 512
+    search_budget: int = 1024
     """Lattice nodes that one guided lookahead may enter; undecided counts as refused."""
     plausibility: float = 0.5
     """A guided lookahead first assumes only tokens of at least this probability for the

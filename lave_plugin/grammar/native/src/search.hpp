@@ -62,7 +62,7 @@ private:
         }
     };
     static constexpr std::int32_t kNone = -1;
-    static constexpr std::int64_t kDiscrepancy = 6, kFillers = 2;
+    static constexpr std::int64_t kDiscrepancy = 8, kFillers = 2;
 
     Verdict search();
     std::int32_t choose(std::int32_t index);
