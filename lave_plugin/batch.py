@@ -14,6 +14,7 @@ import torch
 
 from lave_plugin.candidates import CandidateCutter, Candidates
 from lave_plugin.canvas import MASKED
+from lave_plugin.grammar import room
 from lave_plugin.session import Session
 from lave_plugin.strategies.lave import Proposals
 
@@ -79,8 +80,7 @@ def denoise(
     Returns:
         One outcome for each row, in order. An error in one row leaves the others alone.
     """
-    for row in rows:
-        row.session.tokens.make_room()  # before anyone takes up a state
+    room.of_process.make(row.session.tokens for row in rows)
     indices = torch.tensor([row.index for row in rows], device=before.device)
     # One copy to the host for both.
     old, new = torch.stack((before[indices], after[indices])).tolist()

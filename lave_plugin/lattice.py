@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from enum import Enum
+from heapq import heappop, heappush
 
 from lave_plugin.canvas import MASKED, Canvas
 from lave_plugin.grammar.automaton import DEAD

@@ -50,6 +50,13 @@ class Automaton:
                 rules.final, rules.byte_edges, rules.rule_edges, strict=True
             )
         ]
+        self.generation = -1
+        """How often the states have been dropped and numbered anew."""
+        self.drop_states()
+
+    def drop_states(self) -> None:
+        """Begin anew, to free memory; states from before mean nothing any more."""
+        self.generation += 1
 
         # Continuations: the items that wait, and the fewest bytes from there to the end of text.
         self._waiting: list[tuple[Item, ...]] = [()]
@@ -65,7 +72,8 @@ class Automaton:
         self._by_kernel: dict[frozenset[Item], int] = {}
         self._by_future: dict[tuple[bool, frozenset[Item]], int] = {}
 
-        self.start = self._state_of(frozenset([(rules.start[rules.root], END_OF_TEXT)]))
+        root = self._rules.start[self._rules.root]
+        self.start = self._state_of(frozenset([(root, END_OF_TEXT)]))
 
     @property
     def state_count(self) -> int:

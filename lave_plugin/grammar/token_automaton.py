@@ -8,6 +8,13 @@ from lave_plugin.grammar.vocabulary import UNSPELLABLE, Vocabulary
 ENDED = -2
 """The state behind an end token: only more end tokens may follow."""
 
+MAX_BYTES = 256 << 20
+"""What the states of one grammar may take, about."""
+
+# Measured with tracemalloc on a C-like grammar.
+BYTES_OF_A_STATE = 3000
+BYTES_OF_A_TRANSITION = 70
+
 
 class TokenAutomaton:
     """States of one grammar over one vocabulary; equal id means equal future."""
@@ -15,15 +22,42 @@ class TokenAutomaton:
     def __init__(self, automaton: Automaton, vocabulary: Vocabulary) -> None:
         self.automaton = automaton
         self.vocabulary = vocabulary
-        self.start = automaton.start
+        self._forget()
+
+    def _forget(self) -> None:
+        self._of_generation = self.automaton.generation
         self._next: dict[tuple[int, int], int] = {}
         self._spelling: dict[int, list[int] | None] = {}
         self._fillers: dict[int, tuple[int, ...]] = {}
-        self.generation = 0
+
+    @property
+    def start(self) -> int:
+        """The state before any text."""
+        return self.automaton.start
+
+    @property
+    def generation(self) -> int:
         """How often the states have been dropped and numbered anew."""
+        return self.automaton.generation
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the states take, about."""
+        return BYTES_OF_A_STATE * self.automaton.state_count + BYTES_OF_A_TRANSITION * len(
+            self._next
+        )
 
     def make_room(self) -> None:
-        """Drop the states if there are too many; the native ones are capped, these are not."""
+        """Drop all states if there are more than the grammar may keep (see ``grammar.room``)."""
+        if self.memory > MAX_BYTES:
+            self.automaton.drop_states()
+        if self._of_generation != self.automaton.generation:
+            self._forget()
+
+    def drop_states(self) -> None:
+        """Drop all states: ``generation`` rises, and who holds a state walks its text again."""
+        self.automaton.drop_states()
+        self._forget()
 
     def advance(self, state: int, token: int) -> int:
         """The state after ``token``, or ``DEAD``."""

@@ -80,6 +80,15 @@ class TokenAutomaton(_native.TokenAutomaton):
         """
         self.automaton.make_room()
 
+    def drop_states(self) -> None:
+        """Drop all states (see `grammar.room`)."""
+        self.automaton.drop_states()
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the states take, about."""
+        return self.automaton.memory
+
 
 def find_witness_batch(
     tokens: Sequence[TokenAutomaton],

@@ -354,6 +354,11 @@ void bind_automaton(py::module_& module) {
                  if (full) self.flush();
                  return full;
              })
+        .def("drop_states",
+             [](Automaton& self) {
+                 const Hold hold(self);
+                 self.flush();
+             })
         .def_property_readonly("state_count",
                                [](Automaton& self) {
                                    const Hold hold(self);
