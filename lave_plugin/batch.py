@@ -7,16 +7,17 @@ constrained and what its own algorithm would have done to them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
-from lave_plugin.candidates import CandidateCutter, Candidates
+from lave_plugin.candidates import CandidateArrays, CandidateCutter, Candidates
 from lave_plugin.canvas import MASKED
 from lave_plugin.grammar import room
 from lave_plugin.session import Session
-from lave_plugin.strategies.lave import Proposals
+from lave_plugin.strategies.lave import RANKS_IN_RECOVERY, Lave, Proposals
 
 logger = logging.getLogger(__name__)
 
@@ -40,19 +41,21 @@ class Row:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a step did to a row.
+    """What a step did to the rows.
 
     Attributes:
-        tokens: the block's ids after the step, ``mask_id`` where still masked.
-        finished: no mask was left before the step and nothing was changed by it, so
-            the forward pass behind the step has already seen the final tokens.
-        error: why the constraint failed on this row, if it did. Its masks are then
-            filled with end tokens, so that the engine can let go of it.
+        tokens: int64 ``[rows, block]``, the ids after the step, the mask id where still
+            masked.
+        finished: for each row whether no mask was left before the step and nothing was
+            changed by it, so that the forward pass behind the step has already seen the
+            final tokens.
+        errors: why the constraint failed on a row, by place in ``rows``. Its masks are
+            then filled with end tokens, so that the engine can let go of it.
     """
 
-    tokens: list[int]
-    finished: bool
-    error: Exception | None = None
+    tokens: np.ndarray
+    finished: list[bool]
+    errors: dict[int, Exception]
 
 
 def denoise(
@@ -64,7 +67,7 @@ def denoise(
     cutter: CandidateCutter,
     mask_id: int,
     threshold: float,
-) -> list[Outcome]:
+) -> Outcome:
     """Decide for each constrained row what this step commits.
 
     Args:
@@ -78,62 +81,134 @@ def denoise(
         threshold: confidence above which the algorithm commits more than one token.
 
     Returns:
-        One outcome for each row, in order. An error in one row leaves the others alone.
+        What became of the rows, in their order. An error in one leaves the others alone.
     """
-    room.of_process.make(row.session.tokens for row in rows)
-    indices = torch.tensor([row.index for row in rows], device=before.device)
-    # One copy to the host for both.
-    old, new = torch.stack((before[indices], after[indices])).tolist()
-    blocks = [
-        [
-            MASKED if token == mask_id and position >= row.first else token
-            for position, token in enumerate(tokens)
-        ]
-        for row, tokens in zip(rows, old, strict=True)
-    ]
-    masked = [[p for p, token in enumerate(block) if token == MASKED] for block in blocks]
+    step = _Step(rows, before, after, logits, cutter, mask_id, threshold)
     try:
-        cut = cutter.cut(logits[indices], masked)
+        step.make()
     except Exception as error:
-        logger.exception("cutting candidates failed; the constrained requests end with an error")
-        return [_failed(*row, error) for row in zip(rows, blocks, strict=True)]
-
-    outcomes = []
-    for row, block, candidates, proposed in zip(rows, blocks, cut, new, strict=True):
-        try:
-            outcomes.append(_step(row, block, candidates, proposed, mask_id, threshold))
-        except Exception as error:
-            logger.exception("the constraint failed on one row; its request ends with an error")
-            outcomes.append(_failed(row, block, error))
-    return outcomes
+        logger.exception("a denoising step failed; its constrained requests end with an error")
+        step.errors.update({row: error for row in range(len(rows)) if row not in step.errors})
+    return step.outcome()
 
 
-def _step(
-    row: Row,
-    block: list[int],
-    candidates: Candidates,
-    proposed: list[int],
-    mask_id: int,
-    threshold: float,
-) -> Outcome:
-    row.session.follow(row.answer)
-    canvas = row.session.canvas(list(block), row.first)
-    commits, edits = {}, {}
-    for position in range(row.first, len(block)):
-        token = proposed[position]
-        if block[position] == MASKED:
-            if token != mask_id:
-                commits[position] = candidates.put_first(position, token)
-        elif token != block[position]:
-            edits[position] = token
-    row.session.step(canvas, candidates, Proposals(commits, edits, threshold))
-    return Outcome(
-        [mask_id if token == MASKED else token for token in canvas.tokens],
-        finished=MASKED not in block and canvas.tokens == block,
-    )
+class _Step:
+    """The rows as arrays: ``[rows, block]``, int32, ``MASKED`` where no token stands."""
 
+    def __init__(
+        self,
+        rows: list[Row],
+        before: torch.Tensor,
+        after: torch.Tensor,
+        logits: torch.Tensor,
+        cutter: CandidateCutter,
+        mask_id: int,
+        threshold: float,
+    ) -> None:
+        self.rows = rows
+        self.cutter = cutter
+        self.mask_id = mask_id
+        self.threshold = threshold
+        self.errors: dict[int, Exception] = {}
+        if [row.index for row in rows] == list(range(len(before))):
+            self.logits = logits  # all of the batch: spare the copy
+        else:
+            indices = torch.tensor([row.index for row in rows], device=before.device)
+            before, after, self.logits = before[indices], after[indices], logits[indices]
+        # One copy to the host for the three.
+        arrays = torch.stack((before, after, cutter.best(self.logits))).cpu().numpy()
+        self.before, self.after, self.best = arrays.astype(np.int32)
+        self.first = np.array([row.first for row in rows], dtype=np.int64)
+        self.in_answer = np.arange(self.before.shape[1]) >= self.first[:, None]
+        self.masked = self.in_answer & (self.before == mask_id)
+        self.canvases = np.where(self.masked, np.int32(MASKED), self.before)
 
-def _failed(row: Row, block: list[int], error: Exception) -> Outcome:
-    end = row.session.tokens.vocabulary.end_token
-    filled = [end if token == MASKED else token for token in block]
-    return Outcome(filled, finished=MASKED not in block, error=error)
+    def make(self) -> None:
+        room.of_process.make(row.session.tokens for row in self.rows)
+        for place, row in enumerate(self.rows):
+            try:
+                row.session.follow(row.answer)
+            except Exception as error:
+                self._fail(place, error)
+        proposed = self._proposals()
+        going_on = [place for place in range(len(self.rows)) if place not in self.errors]
+        alone = [p for p in going_on if isinstance(self.rows[p].session.strategy, Lave)]
+        if alone:
+            self._step_alone(np.array(alone), proposed)
+        together = [p for p in going_on if p not in alone]
+        if together:
+            self._step_together(np.array(together), proposed)
+
+    def _proposals(self) -> np.ndarray:
+        """What the engine's algorithm would write, ``MASKED`` where nothing.
+
+        An algorithm that does not take the most probable token at a mask (it may
+        penalise) keeps its choice as the first candidate. A choice that no grammar can
+        allow, its own mask for one, gives way to the most probable that some can.
+        """
+        proposed = np.where(
+            self.in_answer & (self.after != self.before), self.after, np.int32(MASKED)
+        )
+        commits = self.masked & (proposed != MASKED)
+        allowed = self.cutter.allowed(self.logits.shape[-1])[np.where(commits, proposed, 0)]
+        self.best = np.where(commits & allowed, proposed, self.best)
+        return np.where(commits, self.best, proposed)
+
+    def _step_together(self, places: np.ndarray, proposed: np.ndarray) -> None:
+        from lave_plugin.strategies import batched
+
+        def cut(rows: np.ndarray) -> CandidateArrays:
+            chosen = places[rows]
+            return self.cutter.cut(self.logits[chosen], self.masked[chosen], self.best[chosen])
+
+        def by_probability(row: int, position: int) -> Iterator[int]:
+            return self.cutter.by_probability(self.logits[places[row], position], RANKS_IN_RECOVERY)
+
+        sessions = [self.rows[place].session for place in places]
+        self.canvases[places], errors = batched.step(
+            [session.strategy for session in sessions],
+            np.array([session.state for session in sessions], dtype=np.int64),
+            self.canvases[places],
+            self.first[places],
+            np.array([session.tokens_left for session in sessions], dtype=np.int64),
+            proposed[places],
+            self.best[places],
+            self.threshold,
+            cut,
+            by_probability,
+        )
+        for row, error in errors.items():
+            self._fail(int(places[row]), error)
+
+    def _step_alone(self, places: np.ndarray, proposed: np.ndarray) -> None:
+        arrays = self.cutter.cut(self.logits[places], self.masked[places], self.best[places])
+        for row, place in enumerate(places.tolist()):
+            try:
+                self._step_one(place, arrays.of_row(row, self.logits[place], self.cutter), proposed)
+            except Exception as error:
+                self._fail(place, error)
+
+    def _step_one(self, place: int, candidates: Candidates, proposed: np.ndarray) -> None:
+        session, first = self.rows[place].session, self.rows[place].first
+        canvas = session.canvas(self.canvases[place].tolist(), first)
+        commits, edits = {}, {}
+        for position in np.flatnonzero(proposed[place] != MASKED).tolist():
+            writes = commits if self.masked[place, position] else edits
+            writes[position] = int(proposed[place, position])
+        session.step(canvas, candidates, Proposals(commits, edits, self.threshold))
+        self.canvases[place] = canvas.tokens
+
+    def _fail(self, place: int, error: Exception) -> None:
+        logger.error(
+            "the constraint failed on one row; its request ends with an error", exc_info=error
+        )
+        self.errors[place] = error
+
+    def outcome(self) -> Outcome:
+        for place in self.errors:
+            end = self.rows[place].session.tokens.vocabulary.end_token
+            self.canvases[place] = np.where(self.masked[place], end, self.before[place])
+        tokens = np.where(self.canvases == MASKED, self.mask_id, self.canvases).astype(np.int64)
+        unchanged = (self.canvases == self.before).all(1)
+        finished = (unchanged & ~self.masked.any(1)).tolist()
+        return Outcome(tokens, finished, self.errors)

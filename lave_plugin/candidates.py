@@ -5,50 +5,61 @@ Everything here is a function of logits alone, so all tensor-parallel ranks agre
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 
 from lave_plugin.grammar.vocabulary import Vocabulary
 
 
-@dataclass
-class Candidates:
-    """Proposals of one row, by position.
+@dataclass(frozen=True)
+class CandidateArrays:
+    """Candidates of many rows.
 
     Attributes:
-        tokens: for each masked position its candidate ids, most probable first.
-        probabilities: their model probabilities, same shape.
-        log_probabilities: ``[block, vocabulary]`` on the device, for the rare position
-            where no candidate fits; text and end tokens only, the rest is ``-inf``.
+        tokens: int32 ``[rows, block, K + 1]``, ids from the first candidate on, then most
+            probable first; -1 behind the last, and everywhere at positions without a mask.
+        probabilities: float32, the model's, same shape.
+    """
+
+    tokens: np.ndarray
+    probabilities: np.ndarray
+
+    def of_row(self, row: int, logits: torch.Tensor, cutter: CandidateCutter) -> Candidates:
+        """The same of one row; ``logits`` are the row's, ``[block, vocabulary]``."""
+        tokens, probabilities = {}, {}
+        for position, listed in enumerate(self.tokens[row].tolist()):
+            count = listed.index(-1) if -1 in listed else len(listed)
+            if count:
+                tokens[position] = listed[:count]
+                probabilities[position] = self.probabilities[row, position, :count].tolist()
+        return Candidates(tokens, probabilities, logits, cutter)
+
+
+@dataclass
+class Candidates:
+    """Candidates of one row, by masked position.
+
+    Attributes:
+        tokens: ids, the one to try first in front, the others most probable first.
+        probabilities: the model's, same shape.
+        logits: ``[block, vocabulary]`` on the device, for the rare position where no
+            candidate fits.
     """
 
     tokens: dict[int, list[int]]
     probabilities: dict[int, list[float]]
-    log_probabilities: torch.Tensor = field(repr=False)
+    logits: torch.Tensor = field(repr=False)
+    cutter: CandidateCutter = field(repr=False)
     _plausible: dict[float, dict[int, list[int]]] = field(
         default_factory=dict, init=False, repr=False
     )
 
-    def put_first(self, position: int, token: int) -> int:
-        """Let ``token`` be the first candidate of ``position``, where a grammar may allow it.
-
-        An algorithm that does not take the most probable token (it may sample, or
-        penalise) keeps its choice this way. Returns the first candidate.
-        """
-        ranked, weights = self.tokens[position], self.probabilities[position]
-        if ranked[0] != token:
-            log_probability = float(self.log_probabilities[position, token])
-            if log_probability > float("-inf"):
-                if token in ranked:
-                    at = ranked.index(token)
-                    del ranked[at], weights[at]
-                ranked.insert(0, token)
-                weights.insert(0, math.exp(log_probability))
-                self._plausible.clear()
-        return ranked[0]
+    def first(self) -> dict[int, list[int]]:
+        """The first candidate of each position alone."""
+        return self.plausible(float("inf"))
 
     def plausible(self, least: float) -> dict[int, list[int]]:
         """The candidates of at least this probability, and the first of each position."""
@@ -63,62 +74,82 @@ class Candidates:
             }
         return self._plausible[least]
 
-    def by_probability(self, position: int, start: int, limit: int) -> Iterator[int]:
-        """Token ids of ``position`` from rank ``start``, at most ``limit`` of them."""
-        row = self.log_probabilities[position]
-        ranked = row.topk(min(start + limit, row.shape[-1]))
-        for token, log_probability in zip(
-            ranked.indices[start:].tolist(), ranked.values[start:].tolist(), strict=True
-        ):
-            if log_probability == float("-inf"):
-                return
-            yield token
+    def by_probability(self, position: int, limit: int) -> Iterator[int]:
+        """All candidates of ``position``, then the others down to rank ``limit``."""
+        yield from self.tokens[position]
+        yield from self.cutter.by_probability(self.logits[position], limit)
 
 
 class CandidateCutter:
-    """Cuts candidates from logits for one vocabulary."""
+    """Cuts candidates from logits for one vocabulary.
+
+    Args:
+        vocabulary: of the model; ids without text that end nothing are never candidates.
+        mask_id: never a candidate either.
+        top_k: how many candidates a position has, besides the one to try first.
+    """
 
     def __init__(self, vocabulary: Vocabulary, mask_id: int, top_k: int) -> None:
         self.top_k = top_k
-        self._never = [
-            token
+        self._allowed = [
+            token != mask_id and vocabulary.is_text_or_end(token)
             for token in range(len(vocabulary))
-            if token == mask_id or not vocabulary.is_text_or_end(token)
         ]
+        self._by_width: dict[int, np.ndarray] = {}
         self._never_on: dict[tuple[torch.device, int], torch.Tensor] = {}
 
-    def _never_mask(self, device: torch.device, width: int) -> torch.Tensor:
-        """``[width]`` bool: ids that no grammar ever allows, padding beyond it included."""
-        if (device, width) not in self._never_on:
-            mask = torch.zeros(width, dtype=torch.bool)
-            mask[[token for token in self._never if token < width]] = True
-            self._never_on[device, width] = mask.to(device)
-        return self._never_on[device, width]
+    def allowed(self, width: int) -> np.ndarray:
+        """``[width]`` bool: ids that some grammar may allow, with the padding beyond them."""
+        if width not in self._by_width:
+            allowed = np.zeros(width, dtype=bool)
+            known = self._allowed[:width]
+            allowed[: len(known)] = known
+            self._by_width[width] = allowed
+        return self._by_width[width]
 
-    def cut(self, logits: torch.Tensor, masked: list[list[int]]) -> list[Candidates]:
+    def _without_never(self, logits: torch.Tensor) -> torch.Tensor:
+        device, width = logits.device, logits.shape[-1]
+        if (device, width) not in self._never_on:
+            self._never_on[device, width] = torch.from_numpy(~self.allowed(width)).to(device)
+        return logits.masked_fill(self._never_on[device, width], float("-inf"))
+
+    def best(self, logits: torch.Tensor) -> torch.Tensor:
+        """The most probable token of each position: ``[..., vocabulary]`` -> ``[...]``, int64."""
+        return self._without_never(logits).argmax(-1)
+
+    def by_probability(self, logits: torch.Tensor, limit: int) -> Iterator[int]:
+        """Ids of one position (``[vocabulary]``), most probable first, at most ``limit``."""
+        ranked = self._without_never(logits).topk(min(limit, logits.shape[-1]))
+        for token, logit in zip(ranked.indices.tolist(), ranked.values.tolist(), strict=True):
+            if logit == float("-inf"):
+                return
+            yield token
+
+    def cut(self, logits: torch.Tensor, masked: np.ndarray, first: np.ndarray) -> CandidateArrays:
         """Candidates of several rows.
 
         Args:
             logits: ``[rows, block, vocabulary]``, any float dtype.
-            masked: for each row its masked positions.
+            masked: bool ``[rows, block]``.
+            first: int ``[rows, block]``, the candidate to try first at each masked position:
+                the most probable, or what the engine's algorithm proposes there.
         """
-        never = self._never_mask(logits.device, logits.shape[-1])
-        log_probabilities = torch.log_softmax(
-            logits.float().masked_fill(never, float("-inf")), dim=-1
-        )
-        rows = [row for row, positions in enumerate(masked) for _ in positions]
-        columns = [position for positions in masked for position in positions]
-        top = log_probabilities[rows, columns].topk(min(self.top_k, logits.shape[-1]), dim=-1)
-        tokens, probabilities = top.indices.tolist(), top.values.exp().tolist()
-        cut, at = [], 0
-        for row, positions in enumerate(masked):
-            here = slice(at, at + len(positions))
-            at += len(positions)
-            cut.append(
-                Candidates(
-                    dict(zip(positions, tokens[here], strict=True)),
-                    dict(zip(positions, probabilities[here], strict=True)),
-                    log_probabilities[row],
-                )
-            )
-        return cut
+        top_k = min(self.top_k, logits.shape[-1])
+        tokens = np.full((*masked.shape, top_k + 1), -1, dtype=np.int32)
+        probabilities = np.zeros(tokens.shape, dtype=np.float32)
+        rows, columns = masked.nonzero()
+        at = torch.from_numpy(np.stack((rows, columns, first[rows, columns]))).to(logits.device)
+        picked = logits[at[0], at[1]].float()
+        log_probabilities = torch.log_softmax(self._without_never(picked), dim=-1)
+        top = log_probabilities.topk(top_k, dim=-1)
+        # What comes first may be ranked anywhere.
+        values = torch.cat((log_probabilities.gather(1, at[2, :, None]), top.values), 1).exp()
+        ids = np.concatenate((first[rows, columns, None], top.indices.cpu().numpy()), 1)
+        values = values.cpu().numpy()
+        dropped = (ids == ids[:, :1]) | (values == 0)
+        dropped[:, 0] = False
+        order = dropped.argsort(1, kind="stable")
+        ids[dropped] = -1
+        tokens[rows, columns] = np.take_along_axis(ids, order, 1)
+        probabilities[rows, columns] = np.take_along_axis(values, order, 1)
+        return CandidateArrays(tokens, probabilities)

@@ -30,6 +30,8 @@ class LaveOptions:
     """A guided lookahead first assumes only tokens of at least this probability for the
     masks it has to fill (and each position's best); anything else the grammar allows it
     assumes where nothing could be committed so."""
+    forced_tokens: bool = True
+    """Commit at once, without a forward pass, what the grammar leaves no choice about."""
     lookahead: Lookahead = "guided"
     """``guided``: depth first, most probable token first, exact over the candidates.
     ``sampled``: the paper's independent fillings."""
@@ -46,6 +48,10 @@ class LaveOptions:
         if not isinstance(self.plausibility, int | float) or not 0 <= self.plausibility <= 1:
             raise InvalidOptions(
                 f"lave.plausibility must be a probability, 0 to 1, got {self.plausibility!r}."
+            )
+        if not isinstance(self.forced_tokens, bool):
+            raise InvalidOptions(
+                f"lave.forced_tokens must be true or false, got {self.forced_tokens!r}."
             )
         if self.lookahead not in get_args(Lookahead):
             raise InvalidOptions(

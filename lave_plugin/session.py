@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lave_plugin.candidates import Candidates
 from lave_plugin.canvas import Canvas
@@ -11,6 +12,9 @@ from lave_plugin.grammar.token_automaton import ENDED, TokenAutomaton
 from lave_plugin.options import LaveOptions
 from lave_plugin.strategies.lave import Lave, Proposals
 
+if TYPE_CHECKING:
+    from lave_plugin.strategies.batched import BatchedLave
+
 
 class BrokenConstraint(RuntimeError):
     """The answer so far is not a prefix of any sentence of the grammar.
@@ -18,6 +22,14 @@ class BrokenConstraint(RuntimeError):
     Every committed block had a witness, so this is a bug here or a token that reached
     the answer past the constraint; the request must fail rather than go on.
     """
+
+
+def _strategy(tokens: TokenAutomaton, options: LaveOptions, seed: int) -> Lave | BatchedLave:
+    if isinstance(tokens, TokenAutomaton) or options.lookahead == "sampled":
+        return Lave(tokens, options, seed)
+    from lave_plugin.strategies.batched import BatchedLave
+
+    return BatchedLave(tokens, options)
 
 
 class Session:
@@ -34,7 +46,7 @@ class Session:
     ) -> None:
         self.tokens = tokens
         self.token_budget = token_budget
-        self.strategy = Lave(tokens, options, seed)
+        self.strategy = _strategy(tokens, options, seed)
         self.state = tokens.start
         self.generation = tokens.generation
         self.length = 0
@@ -75,13 +87,16 @@ class Session:
         for token in answer[: self.length]:
             self.state = self.tokens.advance(self.state, token)
 
+    @property
+    def tokens_left(self) -> int:
+        """Tokens that the answer may still have behind the frontier."""
+        return self.token_budget - self.length
+
     def canvas(self, tokens: list[int], first: int) -> Canvas:
         """The block behind the frontier: ``tokens`` with ``MASKED`` where nothing stands."""
-        return Canvas(tokens, first, self.token_budget - self.length)
+        return Canvas(tokens, first, self.tokens_left)
 
     def step(self, canvas: Canvas, candidates: Candidates, proposals: Proposals) -> None:
         """One denoising step on ``canvas``, in place (see ``Lave.step``)."""
-        if canvas.masked():
+        if canvas.masked() or proposals.edits:
             self.strategy.step(self.state, canvas, candidates, proposals)
-        elif proposals.edits:
-            self.strategy.edit(self.state, canvas, candidates, proposals)

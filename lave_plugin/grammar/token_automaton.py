@@ -81,6 +81,16 @@ class TokenAutomaton:
         """Whether the text may end here."""
         return state == ENDED or (state >= 0 and self.automaton.accepting(state))
 
+    def only_end(self, state: int) -> bool:
+        """Whether nothing but the end of text may follow."""
+        return state == ENDED or (
+            self.is_complete(state) and not self.automaton.can_continue(state)
+        )
+
+    def forced_bytes(self, state: int) -> bytes:
+        """The bytes that are the only way on (see ``Automaton.forced_bytes``)."""
+        return b"" if state < 0 else self.automaton.forced_bytes(state)
+
     def shortest_ending(self, state: int) -> list[int] | None:
         """Tokens that finish the text from ``state``, without the end token.
 

@@ -20,14 +20,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from lave_plugin.candidates import Candidates
 from lave_plugin.canvas import MASKED, Canvas
 from lave_plugin.grammar.automaton import DEAD
 from lave_plugin.grammar.token_automaton import TokenAutomaton
-from lave_plugin.lattice import Lookahead, Verdict, find_witness
+from lave_plugin.lattice import Verdict, find_witness
 from lave_plugin.options import LaveOptions
 from lave_plugin.strategies.sampled import sample_witness
 
@@ -49,42 +49,54 @@ class Proposals:
     edits: Mapping[int, int] = field(default_factory=dict)
     threshold: float = 1.0
 
+    def without_edits_of(self, positions: Collection[int]) -> Proposals:
+        """The same without edits of these positions."""
+        edits = {p: token for p, token in self.edits.items() if p not in positions}
+        return replace(self, edits=edits)
+
 
 class Lave:
     """The strategy's memory of one request.
 
     Attributes:
         witness: a token for every masked position before the last committed one.
-        counts: ``accepted``, ``refused``, ``recovered`` proposals, ``lookaheads`` made
-            and how many of them ended ``undecided``.
+        forced: positions of the block whose token the grammar left no choice about; edits
+            of them are ignored.
+        counts: ``accepted``, ``refused``, ``recovered`` and ``forced`` tokens,
+            ``lookaheads`` made and how many of them ended ``undecided``.
     """
 
     def __init__(self, tokens: TokenAutomaton, options: LaveOptions, seed: int = 0) -> None:
         self.tokens = tokens
         self.options = options
         self.witness: dict[int, int] = {}
+        self.forced: set[int] = set()
         self.counts: Counter[str] = Counter()
         self._rng = random.Random(seed)
 
     def start_block(self) -> None:
-        """Forget the witness of the block before."""
+        """Forget what was about the block before."""
         self.witness = {}
+        self.forced = set()
 
     def step(
         self, state: int, canvas: Canvas, candidates: Candidates, proposals: Proposals
     ) -> None:
-        """One denoising step: commits at least one token of ``canvas``, in place.
+        """One denoising step, in place; commits at least one token where one is masked.
 
         Args:
             state: the grammar's state before ``canvas.first``.
-            canvas: a block with a masked position; it is alive before and after.
+            canvas: the block; it is alive before and after.
         """
-        together = self._commit_together(state, canvas, candidates, proposals)
+        if self.forced:
+            proposals = proposals.without_edits_of(self.forced)
+        owed = bool(canvas.masked())
+        all_accepted = self._write_all(state, canvas, candidates, proposals)
         # The engine's algorithm may propose edits alone, if its choice at a mask is MASK.
-        committed = together and bool(proposals.commits)
+        committed = not owed or (all_accepted and bool(proposals.commits))
         if not committed:
             committed = self._commit_one_by_one(state, canvas, candidates, proposals)
-        if not together:
+        if not all_accepted:
             self._edit_one_by_one(state, canvas, candidates, proposals)
         if not committed and self.options.lookahead == "guided":
             committed = self._commit_one_by_one(
@@ -92,19 +104,20 @@ class Lave:
             )
         if not committed:
             self._recover(state, canvas, candidates)
+        if self.options.forced_tokens and self.options.lookahead == "guided":
+            self._commit_forced(state, canvas, candidates)
         self._fill_behind_end(canvas)
 
-    def edit(
-        self, state: int, canvas: Canvas, candidates: Candidates, proposals: Proposals
-    ) -> None:
-        """A step on a block without masks: only edits, and none is owed."""
-        if not self._commit_together(state, canvas, candidates, proposals):
-            self._edit_one_by_one(state, canvas, candidates, proposals)
-
     def _lookahead(
-        self, state: int, canvas: Canvas, candidates: Candidates, *, plausible: bool = True
+        self,
+        state: int,
+        canvas: Canvas,
+        candidates: Candidates,
+        choices: Mapping[int, Sequence[int]],
+        *,
+        fillers: bool = False,
     ) -> bool:
-        """Whether ``canvas`` has a (plausible) witness; if so it is kept."""
+        """Whether ``canvas`` has a witness among the choices; if so it is kept."""
         if self.options.lookahead == "sampled":
             found = sample_witness(
                 self.tokens,
@@ -117,17 +130,9 @@ class Lave:
             )
         else:
             found = find_witness(
-                self.tokens,
-                state,
-                canvas,
-                candidates.plausible(self.options.plausibility) if plausible else candidates.tokens,
-                self.options.search_budget,
-                fillers=not plausible,
+                self.tokens, state, canvas, choices, self.options.search_budget, fillers=fillers
             )
         self.counts["lookaheads"] += 1
-        return self._keep(found)
-
-    def _keep(self, found: Lookahead) -> bool:
         if found.verdict is Verdict.UNDECIDED:
             self.counts["undecided"] += 1
         if found.witness is None:
@@ -138,23 +143,31 @@ class Lave:
     def _agrees(self, commits: Mapping[int, int]) -> bool:
         return all(self.witness.get(position) == token for position, token in commits.items())
 
-    def _commit_together(
+    def _write_all(
         self, state: int, canvas: Canvas, candidates: Candidates, proposals: Proposals
     ) -> bool:
         """All that the engine's algorithm would write, in one lookahead.
 
         The usual case, and the only one in which two edits can pass that are valid
-        together but not alone. A single proposal is left to the loop that has its
-        alternatives at hand.
+        together but not alone. The masks that are left are assumed to become the model's
+        first choices (and whatever else is plausible, where that may be more).
         """
         writes = {**proposals.commits, **proposals.edits}
-        if len(writes) < 2:
-            return False
+        if not writes:
+            return True
         before = list(canvas.tokens)
         for position, token in writes.items():
             canvas.tokens[position] = token
-        kept = not proposals.edits and self._agrees(proposals.commits)
-        if kept or self._lookahead(state, canvas, candidates):
+        if (
+            (not proposals.edits and self._agrees(proposals.commits))
+            or self._lookahead(state, canvas, candidates, candidates.first())
+            or (
+                self.options.plausibility < 0.5
+                and self._lookahead(
+                    state, canvas, candidates, candidates.plausible(self.options.plausibility)
+                )
+            )
+        ):
             self.counts["accepted"] += len(writes)
             return True
         canvas.tokens[:] = before
@@ -169,11 +182,15 @@ class Lave:
         *,
         plausible: bool = True,
     ) -> bool:
-        """Proposals in order of confidence, until the threshold or too many refusals.
+        """Proposals in order of confidence, then others in place of those refused.
 
         The confidence of a candidate is its probability among those not refused at its
-        position in this step.
+        position in this step. What was not proposed is only committed beside a first
+        token if it is surer than the engine's threshold.
         """
+        choices = (
+            candidates.plausible(self.options.plausibility) if plausible else candidates.tokens
+        )
         refused: dict[int, int] = dict.fromkeys(candidates.tokens, 0)
         spent: dict[int, float] = dict.fromkeys(candidates.tokens, 0.0)
         refusals_in_a_row, committed = 0, False
@@ -185,17 +202,17 @@ class Lave:
                     continue
                 left = max(1.0 - spent[position], 1e-6)
                 confidence = candidates.probabilities[position][rank] / left
-                wanted = rank == 0 and position in proposals.commits
-                if best is None or (wanted, confidence) > best[:2]:
-                    best = (wanted, confidence, position, ranked[rank])
+                proposed = rank == 0 and position in proposals.commits
+                if best is None or (proposed, confidence) > best[:2]:
+                    best = (proposed, confidence, position, ranked[rank])
             if best is None:
                 break
-            wanted, confidence, position, token = best
-            if committed and not wanted and confidence <= proposals.threshold:
+            proposed, confidence, position, token = best
+            if committed and not proposed and confidence <= proposals.threshold:
                 break
             canvas.tokens[position] = token
             if self._agrees({position: token}) or self._lookahead(
-                state, canvas, candidates, plausible=plausible
+                state, canvas, candidates, choices, fillers=not plausible
             ):
                 self.counts["accepted"] += 1
                 committed, refusals_in_a_row = True, 0
@@ -210,10 +227,11 @@ class Lave:
     def _edit_one_by_one(
         self, state: int, canvas: Canvas, candidates: Candidates, proposals: Proposals
     ) -> None:
+        choices = candidates.plausible(self.options.plausibility)
         for position, token in proposals.edits.items():
             before = canvas.tokens[position]
             canvas.tokens[position] = token
-            if self._lookahead(state, canvas, candidates):
+            if self._lookahead(state, canvas, candidates, choices):
                 self.counts["accepted"] += 1
             else:
                 canvas.tokens[position] = before
@@ -227,29 +245,52 @@ class Lave:
         else:
             for token in canvas.tokens[canvas.first : position]:
                 state = self.tokens.advance(state, token)
-            canvas.tokens[position] = self._best_fitting(
-                state, position, canvas.left_after(position), candidates
+            canvas.tokens[position] = best_fitting(
+                self.tokens,
+                state,
+                canvas.left_after(position),
+                candidates.by_probability(position, RANKS_IN_RECOVERY),
             )
         self.counts["recovered"] += 1
 
-    def _best_fitting(self, state: int, position: int, left: int, candidates: Candidates) -> int:
-        """The model's most probable token under the next-token mask of ``state``."""
+    def _commit_forced(self, state: int, canvas: Canvas, candidates: Candidates) -> None:
+        """Commit what the grammar leaves no choice about, from the first mask on.
 
-        def fits(token: int) -> bool:
-            following = self.tokens.advance(state, token)
-            return following != DEAD and self.tokens.tokens_to_finish(following) <= left
+        Such tokens need no forward pass. The grammar forces bytes, not tokens: of the
+        tokens that spell them, the one that the model thinks most probable is taken.
+        """
+        here = state
+        for position in range(canvas.first, len(canvas.tokens)):
+            if canvas.tokens[position] == MASKED:
+                token = self._forced_token(here, position, candidates)
+                if token is None:
+                    return
+                canvas.tokens[position] = token
+                if not (
+                    self._agrees({position: token})
+                    or self._lookahead(state, canvas, candidates, candidates.first())
+                    or self._lookahead(state, canvas, candidates, candidates.tokens, fillers=True)
+                ):
+                    canvas.tokens[position] = MASKED
+                    return
+                self.forced.add(position)
+                self.counts["forced"] += 1
+            here = self.tokens.advance(here, canvas.tokens[position])
 
-        near = candidates.tokens[position]
-        for token in near:
-            if fits(token):
-                return token
-        for token in candidates.by_probability(position, len(near), RANKS_IN_RECOVERY):
-            if fits(token):
-                return token
-        ending = self.tokens.shortest_ending(state)
-        if ending is None:
-            raise LookupError(f"the vocabulary cannot spell a way on from state {state}")
-        return ending[0] if ending else self.tokens.vocabulary.end_token
+    def _forced_token(self, state: int, position: int, candidates: Candidates) -> int | None:
+        """The model's choice of a token where only one way leads on; ``None`` where more do."""
+        if self.tokens.only_end(state):
+            return self.tokens.vocabulary.end_token
+        forced = self.tokens.forced_bytes(state)
+        if not forced:
+            return None
+        for token in candidates.tokens[position]:
+            if self.tokens.advance(state, token) != DEAD:
+                # A token that goes on behind the forced bytes is a choice after all.
+                data = self.tokens.vocabulary.token_bytes[token]
+                return token if len(data) <= len(forced) else None
+        spelling = self.tokens.vocabulary.spelling(forced)
+        return spelling[0] if spelling else None
 
     def _fill_behind_end(self, canvas: Canvas) -> None:
         """Only end tokens can stand behind an end token, so they need no proposals."""
@@ -259,5 +300,24 @@ class Lave:
                 for behind in range(position + 1, len(canvas.tokens)):
                     if canvas.tokens[behind] == MASKED:
                         canvas.tokens[behind] = self.tokens.vocabulary.end_token
-                        self.witness.pop(behind, None)
                 return
+
+
+def best_fitting(
+    tokens: TokenAutomaton, state: int, left: int, by_probability: Iterable[int]
+) -> int:
+    """The model's most probable token under the next-token mask of ``state``.
+
+    Args:
+        left: tokens that may follow it.
+        by_probability: tokens, most probable first; if none of them fits, the shortest way
+            to finish is begun.
+    """
+    for token in by_probability:
+        following = tokens.advance(state, token)
+        if following != DEAD and tokens.finishes_within(following, left):
+            return token
+    ending = tokens.shortest_ending(state)
+    if ending is None:
+        raise LookupError(f"the vocabulary cannot spell a way on from state {state}")
+    return ending[0] if ending else tokens.vocabulary.end_token

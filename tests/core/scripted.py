@@ -108,14 +108,14 @@ class ScriptedEngine:
                     cutter=self.cutter,
                     mask_id=MASK_ID,
                     threshold=self.threshold,
-                )[0]
-                if outcome.error is not None:
-                    raise outcome.error
+                )
+                if outcome.errors:
+                    raise outcome.errors[0]
                 masks_before = int((ids[0, first:] == MASK_ID).sum())
-                ids = torch.tensor([outcome.tokens])
+                ids = torch.from_numpy(outcome.tokens)
                 masks = int((ids[0, first:] == MASK_ID).sum())
                 assert masks < masks_before or masks_before == 0, "a step committed nothing"
-                if masks == 0 and (outcome.finished or not self.edits):
+                if masks == 0 and (outcome.finished[0] or not self.edits):
                     break
             assert masks == 0, "the block did not fill"
             answer += ids[0, first:].tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from scripted import END, MASK_ID, VOCABULARY, token_automaton
 
@@ -24,7 +25,9 @@ def candidates(*positions: dict[str | int, float]) -> Candidates:
             logits[0, position, name if isinstance(name, int) else token(name)] = torch.tensor(
                 probability
             ).log()
-    return CandidateCutter(VOCABULARY, MASK_ID, 4).cut(logits, [list(range(len(positions)))])[0]
+    cutter = CandidateCutter(VOCABULARY, MASK_ID, 4)
+    masked = np.ones((1, len(positions)), dtype=bool)
+    return cutter.cut(logits, masked, cutter.best(logits).numpy()).of_row(0, logits[0], cutter)
 
 
 def texts(canvas: Canvas) -> list[str]:
@@ -65,7 +68,7 @@ def test_a_proposal_with_an_implausible_witness_waits():
     cut = candidates({"a": 0.95}, {"b": 0.97, "c": 0.01}, {"b": 0.99})
     proposals = Proposals({0: token("a"), 1: token("b"), 2: token("b")}, threshold=0.9)
     ebnf = 'root ::= "a" ("b" | "cb")'
-    step(ebnf, canvas, cut, proposals)
+    step(ebnf, canvas, cut, proposals, forced_tokens=False)
     assert texts(canvas) == ["a", "b", "_"]
     canvas = Canvas([MASKED, MASKED, MASKED], 0, 9)
     step(ebnf, canvas, cut, proposals, plausibility=0.0)
@@ -77,6 +80,36 @@ def test_only_end_tokens_follow_an_end_token_and_cost_no_step():
     cut = candidates(*[{"a": 0.5, END: 0.4}] * 5)
     step('root ::= "a"', canvas, cut, Proposals({1: END, 0: token("a")}))
     assert texts(canvas) == ["a", "$", "$", "$", "$"]
+
+
+def test_what_the_grammar_forces_is_committed_at_once():
+    canvas = Canvas([MASKED] * 6, 0, 9)
+    cut = candidates({"c": 0.9}, {"b": 0.6, "a": 0.3}, {"ab": 0.2, "a": 0.7}, *[{"c": 1}] * 3)
+    strategy = step('root ::= [a-c] "aab" ("c" | "cc")', canvas, cut, Proposals({0: token("c")}))
+    assert texts(canvas) == ["c", "a", "a", "b", "c", "_"], "as the model spells it"
+    assert strategy.forced == {1, 2, 3, 4}
+    assert strategy.counts["forced"] == 4
+
+
+def test_forced_bytes_inside_a_token_that_goes_on_are_a_choice():
+    """Behind ``a`` only ``b`` may stand, but the model wants it in one token with ``c``."""
+    cut = candidates({"a": 0.9}, {"abc": 0.9, "ab": 0.1}, *[{"c": 1}] * 2)
+    canvas = Canvas([MASKED] * 4, 0, 9)
+    step('root ::= "a" "ab" [cd]', canvas, cut, Proposals({0: token("a")}))
+    assert texts(canvas) == ["a", "_", "_", "_"]
+
+
+def test_what_is_forced_stays_fixed():
+    tokens = token_automaton('root ::= "a" ("ab" | "ba") "c"')
+    strategy = Lave(tokens, LaveOptions())
+    canvas = Canvas([token("a"), MASKED, MASKED, MASKED], 0, 9)
+    cut = candidates({"a": 1}, {"a": 1}, {"b": 1}, {"c": 1})
+    strategy.step(tokens.start, canvas, cut, Proposals({1: token("a")}))
+    assert texts(canvas) == ["a", "a", "b", "c"]
+    assert strategy.forced == {2, 3}
+    edits = {1: token("b"), 2: token("a")}
+    strategy.step(tokens.start, canvas, cut, Proposals(edits=edits))
+    assert texts(canvas) == ["a", "a", "b", "c"]
 
 
 def test_recovery_takes_the_best_token_that_fits_when_all_proposals_fail():

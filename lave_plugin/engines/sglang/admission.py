@@ -75,9 +75,7 @@ def admit(original, scheduler, request, is_retracted: bool = False) -> None:
         constraint = constraint_of(request.grammar)
         # A preempted or retracted request comes by again, with its session.
         if constraint is None or constraint.session is None:
-            refusal = open_session(scheduler, request, constraint)
-            if refusal is not None:
-                request.to_finish = FINISH_ABORT(refusal, HTTPStatus.BAD_REQUEST, "BadRequestError")
+            request.to_finish = _open_or_refuse(scheduler, request, constraint)
     if isinstance(request.to_finish, FINISH_ABORT):
         # The engine would let it run for one forward pass first; in a dLLM that is a
         # whole block, without a bound if the model's choice stays MASK.

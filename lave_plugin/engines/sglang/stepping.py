@@ -60,7 +60,7 @@ class ConstrainedStep:
         ids = forward_batch.input_ids.view(shape)
         before = ids.clone()
         done = list(self._algorithm_step(forward_batch, full_logits, states))
-        outcomes = denoise(
+        outcome = denoise(
             rows,
             before,
             ids,
@@ -70,13 +70,13 @@ class ConstrainedStep:
             threshold=self._threshold,
         )
         # In place: CUDA graphs hold on to this tensor.
-        ids[torch.tensor([row.index for row in rows], device=ids.device)] = torch.tensor(
-            [outcome.tokens for outcome in outcomes], dtype=ids.dtype, device=ids.device
-        )
-        for row, outcome in zip(rows, outcomes, strict=True):
-            done[row.index] = outcome.finished
-            if outcome.error is not None:
-                _fail(self._requests[row.index], outcome.error)
+        ids[torch.tensor([row.index for row in rows], device=ids.device)] = torch.from_numpy(
+            outcome.tokens
+        ).to(ids)
+        for row, finished in zip(rows, outcome.finished, strict=True):
+            done[row.index] = finished
+        for place, error in outcome.errors.items():
+            _fail(self._requests[rows[place].index], error)
         return done
 
     def _row(self, index: int, request: Any) -> Row | None:

@@ -22,15 +22,14 @@ from array import array
 from collections.abc import Sequence
 from functools import cache
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
+
+import numpy
 
 import lave_plugin.grammar.native._native as _native
 from lave_plugin.grammar.normal_form import RuleAutomata
+from lave_plugin.grammar.token_automaton import ENDED
 from lave_plugin.grammar.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    import numpy
 
 StatesExhausted = _native.StatesExhausted
 
@@ -79,6 +78,16 @@ class TokenAutomaton(_native.TokenAutomaton):
         with an IndexError, and who holds one walks its text again.
         """
         self.automaton.make_room()
+
+    def only_end(self, state: int) -> bool:
+        """Whether nothing but the end of text may follow."""
+        return state == ENDED or (
+            self.is_complete(state) and not self.automaton.can_continue(state)
+        )
+
+    def forced_bytes(self, state: int) -> bytes:
+        """The bytes that are the only way on (see `Automaton.forced_bytes`)."""
+        return b"" if state < 0 else self.automaton.forced_bytes(state)
 
     def drop_states(self) -> None:
         """Drop all states (see `grammar.room`)."""
@@ -149,6 +158,72 @@ def find_witness_batch(
         candidates=candidates,
         budget=budget,
         fillers=fillers,
+        threads=_default_threads() if threads is None else threads,
+    )
+
+
+Lave = _native.Lave
+"""See `strategies.batched`."""
+
+
+def step_batch(
+    laves: Sequence[Lave],
+    states: numpy.ndarray,
+    canvases: numpy.ndarray,
+    first: numpy.ndarray,
+    tokens_left: numpy.ndarray,
+    proposed: numpy.ndarray,
+    best: numpy.ndarray,
+    *,
+    candidates: numpy.ndarray | None = None,
+    probabilities: numpy.ndarray | None = None,
+    stages: numpy.ndarray | None = None,
+    threshold: float,
+    threads: int | None = None,
+) -> tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray, dict, dict]:
+    """One denoising step of many rows, as far as it goes with what is known of them.
+
+    Parameters
+    ----------
+    laves, states, canvases, first, tokens_left, proposed, best, threshold
+        As of `strategies.batched.step`.
+    candidates, probabilities
+        int32 and float32 `[rows, block, K]`, as of `candidates.CandidateArrays`, or None.
+    stages
+        uint8 `[rows]`, where to go on; by default all rows begin.
+    threads
+        At most this many; rows of one grammar are stepped by one thread.
+
+    Returns
+    -------
+    written
+        int32 `[rows, block]`, the canvases as far as the step went.
+    needs
+        uint8 `[rows]`: 0 the step is made, 1 candidates are needed, 2 a token is.
+    stages
+        uint8 `[rows]`: where to go on with it.
+    positions
+        For rows that need a token: the position for it, and the state before it.
+    errors
+        What failed, by row.
+
+    Raises
+    ------
+    TypeError, ValueError, IndexError
+        For arrays that are no such arrays, and for states that there are not, or no more.
+    """
+    return _native.step_batch(
+        laves=list(laves),
+        states=states,
+        canvases=canvases,
+        first=first,
+        tokens_left=tokens_left,
+        proposed=proposed,
+        best=best,
+        candidates=candidates,
+        probabilities=probabilities,
+        stages=numpy.zeros(len(laves), numpy.uint8) if stages is None else stages,
+        threshold=threshold,
         threads=_default_threads() if threads is None else threads,
     )
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace lave {
@@ -18,13 +19,18 @@ public:
     Array(const py::buffer& buffer, const char* name, std::vector<py::ssize_t> shape)
         : info_(buffer.request()) {
         const std::string& format = info_.format;
+        constexpr bool is_float = std::is_floating_point_v<T>;
         const bool is_type =
             info_.itemsize == static_cast<py::ssize_t>(sizeof(T)) && format.size() == 1 &&
-            (sizeof(T) == 1 ? format == "B" || format == "?"
-                            : format == "i" || format == "l" || format == "q");
+            (is_float          ? format == "f"
+             : sizeof(T) == 1 ? format == "B" || format == "?"
+                              : format == "i" || format == "l" || format == "q");
         if (!is_type) {
             throw py::type_error(std::string(name) + " must be an array of " +
-                                 (sizeof(T) == 1 ? "uint8" : sizeof(T) == 4 ? "int32" : "int64"));
+                                 (is_float         ? "float32"
+                                  : sizeof(T) == 1 ? "uint8"
+                                  : sizeof(T) == 4 ? "int32"
+                                                   : "int64"));
         }
         if (info_.ndim != static_cast<py::ssize_t>(shape.size())) {
             throw py::value_error(std::string(name) + " must have " +

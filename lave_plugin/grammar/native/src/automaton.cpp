@@ -100,7 +100,7 @@ State Automaton::add_state() {
         shortest = std::min(shortest, to_end(node_of(item), continuation_of(item)));
     }
     transitions_.resize(row(state + 1), kUnknown);
-    known_.push_back({shortest, -1, accepting_, !own.empty()});
+    known_.push_back({shortest, -1, kUnknownByte, accepting_, !own.empty()});
     return state;
 }
 
@@ -304,13 +304,25 @@ std::string Automaton::allowed_bytes(State state) const {
     return allowed;
 }
 
+int Automaton::find_forced_byte(State state) const {
+    if (accepting(state)) return kNoByte;
+    int found = kNoByte;
+    for (Item item : items(state)) {
+        for (const ByteEdge& edge : rules_.byte_edges(node_of(item))) {
+            if (edge.low != edge.high || (found != kNoByte && found != edge.low)) return kNoByte;
+            found = edge.low;
+        }
+    }
+    return found;
+}
+
 std::string Automaton::forced_bytes(State state, std::int64_t limit) {
     std::string forced;
-    while (static_cast<std::int64_t>(forced.size()) < limit && !accepting(state)) {
-        const std::string allowed = allowed_bytes(state);
-        if (allowed.size() != 1) break;
-        forced += allowed;
-        state = step(state, static_cast<std::uint8_t>(allowed[0]));
+    while (state != kDead && static_cast<std::int64_t>(forced.size()) < limit) {
+        const int byte = forced_byte(state);
+        if (byte == kNoByte) break;
+        forced.push_back(static_cast<char>(byte));
+        state = step(state, static_cast<std::uint8_t>(byte));
     }
     return forced;
 }

@@ -76,6 +76,14 @@ public:
         return static_cast<std::uint8_t>(known_[state].first_byte);
     }
 
+    // The only byte that may follow, kNoByte where there are more, none, or the text may end.
+    static constexpr int kNoByte = -1;
+    int forced_byte(State state) {
+        std::int16_t& known = known_[state].forced_byte;
+        if (known == kUnknownByte) known = static_cast<std::int16_t>(find_forced_byte(state));
+        return known;
+    }
+
     std::string allowed_bytes(State state) const;
     std::string forced_bytes(State state, std::int64_t limit);
 
@@ -85,11 +93,13 @@ public:
 
 private:
     static constexpr State kUnknown = -2;
+    static constexpr std::int16_t kUnknownByte = -2;
     static constexpr std::int32_t kEndOfText = 0;  // the continuation of the root rule
 
     struct Known {
         std::int64_t shortest;
-        std::int16_t first_byte;  // -1 until asked for
+        std::int16_t first_byte;   // -1 until asked for
+        std::int16_t forced_byte;  // kUnknownByte until asked for
         bool accepting, can_continue;
     };
 
@@ -114,6 +124,7 @@ private:
     void intern_loop(const std::int32_t* rules, std::size_t count);
     Item settle(Item item) const;
     void choose_first_byte(State state);
+    int find_forced_byte(State state) const;
 
     Rules rules_;
     std::int64_t max_states_;

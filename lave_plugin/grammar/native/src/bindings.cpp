@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -20,6 +21,7 @@
 
 #include "arrays.hpp"
 #include "automaton.hpp"
+#include "lave.hpp"
 #include "normal_form.hpp"
 #include "notation.hpp"
 #include "rules.hpp"
@@ -316,6 +318,104 @@ py::tuple find_witness_batch(const std::vector<TokenAutomaton*>& tokens, const p
     return py::make_tuple(verdicts, witnesses);
 }
 
+// Numbers of stages and needs that don't exist come from nowhere but a bug in the caller.
+Stage stage_of(std::uint8_t number) {
+    if (number > static_cast<std::uint8_t>(Stage::kForced)) {
+        throw py::value_error("there is no stage " + std::to_string(number));
+    }
+    return static_cast<Stage>(number);
+}
+
+py::tuple step_batch(const std::vector<Lave*>& laves, const py::buffer& states,
+                     const py::buffer& canvases, const py::buffer& first,
+                     const py::buffer& tokens_left, const py::buffer& proposed,
+                     const py::buffer& best, const std::optional<py::buffer>& candidates,
+                     const std::optional<py::buffer>& probabilities, const py::buffer& stages,
+                     double threshold, std::int64_t threads) {
+    const auto rows = static_cast<py::ssize_t>(laves.size());
+    if (std::find(laves.begin(), laves.end(), nullptr) != laves.end()) {
+        throw py::type_error("laves must be native Lave objects");
+    }
+    if (std::set<Lave*>(laves.begin(), laves.end()).size() != laves.size()) {
+        throw py::value_error("a request can be in a batch once");
+    }
+    if (threads < 1) throw py::value_error("threads must be at least 1");
+    if (candidates.has_value() != probabilities.has_value()) {
+        throw py::value_error("candidates and probabilities belong together");
+    }
+    const Array<std::int64_t> state_of(states, "states", {rows});
+    const Array<std::int32_t> canvas_of(canvases, "canvases", {rows, kAnyLength});
+    const auto block = static_cast<py::ssize_t>(canvas_of.shape(1));
+    const Array<std::int64_t> first_of(first, "first", {rows});
+    const Array<std::int64_t> left_of(tokens_left, "tokens_left", {rows});
+    const Array<std::int32_t> proposed_of(proposed, "proposed", {rows, block});
+    const Array<std::int32_t> best_of(best, "best", {rows, block});
+    const Array<std::uint8_t> stage_numbers(stages, "stages", {rows});
+    std::optional<Array<std::int32_t>> listed;
+    std::optional<Array<float>> weights;
+    py::ssize_t width = 0;
+    if (candidates) {
+        listed.emplace(*candidates, "candidates", std::vector<py::ssize_t>{rows, block, kAnyLength});
+        width = static_cast<py::ssize_t>(listed->shape(2));
+        weights.emplace(*probabilities, "probabilities",
+                        std::vector<py::ssize_t>{rows, block, width});
+    }
+    // Copied, so that nobody can change them after they are checked.
+    const std::size_t size = canvas_of.size();
+    py::array_t<std::int32_t> written({rows, block});
+    std::copy_n(canvas_of.data(), size, written.mutable_data());
+    const std::vector<Token> proposals(proposed_of.data(), proposed_of.data() + size);
+
+    std::vector<LaveRow> work;
+    for (py::ssize_t row = 0; row < rows; ++row) {
+        const std::int64_t begin = first_of.data()[row];
+        if (begin < 0 || begin > block) {
+            throw py::value_error("first must be from 0 to the length of the block, not " +
+                                  std::to_string(begin));
+        }
+        const Stage stage = stage_of(stage_numbers.data()[row]);
+        if (stage != Stage::kBegin && stage != Stage::kForced && !candidates) {
+            throw py::value_error("a step can't go on there without candidates");
+        }
+        Automaton& automaton = *laves[row]->tokens->automaton;
+        const Hold hold(automaton);
+        const std::size_t at = static_cast<std::size_t>(row * block);
+        LaveRow one;
+        one.state = of_tokens(automaton, state_of.data()[row]);
+        one.generation = automaton.generation();
+        one.canvas = written.mutable_data() + at;
+        one.block = block;
+        one.first = begin;
+        one.tokens_left = left_of.data()[row];
+        one.proposed = proposals.data() + at;
+        one.best = best_of.data() + at;
+        one.candidates = listed ? listed->data() + at * width : nullptr;
+        one.probabilities = weights ? weights->data() + at * width : nullptr;
+        one.width = width;
+        one.threshold = threshold;
+        one.stage = stage;
+        work.push_back(std::move(one));
+    }
+    {
+        const py::gil_scoped_release release;
+        step_all(laves, work, static_cast<unsigned>(std::min<std::int64_t>(threads, 64)));
+    }
+    py::array_t<std::uint8_t> needs(rows), next_stages(rows);
+    py::dict errors, positions;
+    for (py::ssize_t row = 0; row < rows; ++row) {
+        const LaveRow& one = work[row];
+        needs.mutable_data()[row] = static_cast<std::uint8_t>(one.need);
+        next_stages.mutable_data()[row] = static_cast<std::uint8_t>(one.stage);
+        if (!one.error.empty()) errors[py::int_(row)] = one.error;
+        if (one.need == Need::kToken) {
+            const Hold hold(*laves[row]->tokens->automaton);
+            positions[py::int_(row)] =
+                py::make_tuple(one.position, id_of(*laves[row]->tokens->automaton, one.here));
+        }
+    }
+    return py::make_tuple(written, needs, next_stages, positions, errors);
+}
+
 py::bytes bytes_of(const std::string& data) { return py::bytes(data); }
 
 void bind_reader(py::module_& module) {
@@ -505,6 +605,55 @@ void bind_token_automaton(py::module_& module) {
                py::arg("threads") = 1);
 }
 
+void bind_lave(py::module_& module) {
+    py::class_<Lave, std::shared_ptr<Lave>>(module, "Lave")
+        .def(py::init([](std::shared_ptr<TokenAutomaton> tokens, std::int64_t attempts,
+                         std::int64_t search_budget, double plausibility, bool forced_tokens) {
+                 if (!tokens) throw py::type_error("None is not a part of it");
+                 return std::make_shared<Lave>(
+                     std::move(tokens),
+                     LaveOptions{attempts, search_budget, plausibility, forced_tokens});
+             }),
+             py::arg("tokens"), py::arg("attempts"), py::arg("search_budget"),
+             py::arg("plausibility"), py::arg("forced_tokens"))
+        .def("start_block",
+             [](Lave& self) {
+                 const Hold hold(*self.tokens->automaton);
+                 self.start_block();
+             })
+        .def_property_readonly("witness",
+                               [](Lave& self) {
+                                   const Hold hold(*self.tokens->automaton);
+                                   py::dict witness;
+                                   for (std::size_t at = 0; at < self.witness().size(); ++at) {
+                                       const Token token = self.witness()[at];
+                                       if (token != kMasked) witness[py::int_(at)] = token;
+                                   }
+                                   return witness;
+                               })
+        .def_property_readonly("forced",
+                               [](Lave& self) {
+                                   const Hold hold(*self.tokens->automaton);
+                                   py::set forced;
+                                   for (std::int64_t at : self.forced()) forced.add(py::int_(at));
+                                   return forced;
+                               })
+        .def_property_readonly("counts", [](Lave& self) {
+            const Hold hold(*self.tokens->automaton);
+            const Lave::Counts& counts = self.counts();
+            using namespace py::literals;
+            return py::dict("accepted"_a = counts.accepted, "refused"_a = counts.refused,
+                            "recovered"_a = counts.recovered, "forced"_a = counts.forced,
+                            "lookaheads"_a = counts.lookaheads,
+                            "undecided"_a = counts.undecided);
+        });
+    module.def("step_batch", &step_batch, py::arg("laves"), py::arg("states"),
+               py::arg("canvases"), py::arg("first"), py::arg("tokens_left"),
+               py::arg("proposed"), py::arg("best"), py::arg("candidates"),
+               py::arg("probabilities"), py::arg("stages"), py::arg("threshold"),
+               py::arg("threads"));
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_native, module) {
@@ -513,6 +662,7 @@ PYBIND11_MODULE(_native, module) {
     bind_reader(module);
     bind_automaton(module);
     bind_token_automaton(module);
+    bind_lave(module);
 }
 
 }  // namespace lave

@@ -1,12 +1,9 @@
 #include "search.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <map>
 #include <stdexcept>
-#include <system_error>
-#include <thread>
+
+#include "threads.hpp"
 
 namespace lave {
 
@@ -116,49 +113,17 @@ TokenAutomaton::Tokens Searcher::choices(const Node& node) {
 }
 
 void find_witnesses(const std::vector<Canvas>& rows, Verdict* verdicts, unsigned threads) {
-    std::vector<std::vector<std::size_t>> groups;
-    std::map<const Automaton*, std::size_t> group_of;
-    for (std::size_t row = 0; row < rows.size(); ++row) {
-        const Automaton* automaton = rows[row].tokens->automaton.get();
-        const auto [place, is_new] = group_of.emplace(automaton, groups.size());
-        if (is_new) groups.emplace_back();
-        groups[place->second].push_back(row);
-    }
-    // The largest first, so that no thread begins with it when the others are done.
-    std::stable_sort(groups.begin(), groups.end(),
-                     [](const auto& a, const auto& b) { return a.size() > b.size(); });
-
-    std::atomic<std::size_t> next{0};
-    std::vector<std::exception_ptr> errors(groups.size());
-    auto work = [&] {
+    std::vector<Automaton*> automata;
+    for (const Canvas& row : rows) automata.push_back(row.tokens->automaton.get());
+    for_each_automaton(automata, threads, [&](const std::vector<std::size_t>& group) {
         Searcher searcher;
-        for (std::size_t at; (at = next.fetch_add(1)) < groups.size();) {
-            try {
-                const std::lock_guard<std::mutex> lock(
-                    rows[groups[at][0]].tokens->automaton->mutex);
-                for (std::size_t row : groups[at]) {
-                    if (rows[row].generation != rows[row].tokens->automaton->generation()) {
-                        throw std::out_of_range("the states were flushed during the call");
-                    }
-                    verdicts[row] = searcher.find_witness(rows[row]);
-                }
-            } catch (...) {
-                errors[at] = std::current_exception();
+        for (std::size_t row : group) {
+            if (rows[row].generation != rows[row].tokens->automaton->generation()) {
+                throw std::out_of_range("the states were flushed during the call");
             }
+            verdicts[row] = searcher.find_witness(rows[row]);
         }
-    };
-    const std::size_t helpers = std::min<std::size_t>(threads, groups.size());
-    std::vector<std::thread> others;
-    try {
-        for (std::size_t helper = 1; helper < helpers; ++helper) others.emplace_back(work);
-    } catch (const std::system_error&) {
-        // No thread to be had: the ones that there are do all the work.
-    }
-    work();
-    for (std::thread& other : others) other.join();
-    for (const std::exception_ptr& error : errors) {
-        if (error) std::rethrow_exception(error);
-    }
+    });
 }
 
 }  // namespace lave

@@ -80,10 +80,7 @@ private:
     WordSet entered_;
 };
 
-// Rows are grouped by automaton, and a group is one thread's work: the states of a grammar grow
-// while they are walked, so a grammar has one lock, taken once for all its rows. Rows of different
-// grammars share nothing that changes. A verdict is a function of its row alone, so neither the
-// number of threads nor their timing can show. Throws std::out_of_range for a state that has been
+// The rows spread over threads (threads.hpp). Throws std::out_of_range for a state that has been
 // flushed since.
 void find_witnesses(const std::vector<Canvas>& rows, Verdict* verdicts, unsigned threads);
 

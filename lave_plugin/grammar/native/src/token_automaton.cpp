@@ -74,46 +74,15 @@ bool TokenAutomaton::finishes_within(State state, std::int64_t left) {
     return tokens_to_finish(state) <= left;
 }
 
-// Forwards over the string, as the reference does, so that of equally short spellings the same one
-// comes out: the one with the longest last token first.
 std::optional<std::vector<Token>> TokenAutomaton::shortest_ending(State state) {
-    std::vector<Token> tokens;
-    if (state == kEnded) return tokens;
-    std::vector<std::uint8_t> bytes;
+    std::string bytes;
+    if (state == kEnded) return std::vector<Token>();
     for (State here = state; !automaton->accepting(here);) {
-        bytes.push_back(automaton->first_byte(here));
-        here = automaton->step(here, bytes.back());
+        const std::uint8_t byte = automaton->first_byte(here);
+        bytes.push_back(static_cast<char>(byte));
+        here = automaton->step(here, byte);
     }
-    struct Prefix {
-        std::int32_t tokens = kUnspellable;
-        std::int32_t last_length = 0;
-        Token last = kNoToken;
-    };
-    std::vector<Prefix> prefixes(bytes.size() + 1);
-    prefixes[0].tokens = 0;
-    for (std::size_t from = 0; from < bytes.size(); ++from) {
-        if (prefixes[from].tokens >= kUnspellable) continue;
-        std::int32_t node = Vocabulary::kRoot;
-        for (std::int32_t length = 1; length <= vocabulary->longest_in_spelling(); ++length) {
-            if (from + length > bytes.size()) break;
-            node = vocabulary->child(node, bytes[from + length - 1]);
-            if (node < 0) break;
-            const Token token = vocabulary->nodes()[node].token;
-            if (token == kNoToken) continue;
-            Prefix& prefix = prefixes[from + length];
-            const std::int32_t count = prefixes[from].tokens + 1;
-            if (count < prefix.tokens ||
-                (count == prefix.tokens && length > prefix.last_length)) {
-                prefix = {count, length, token};
-            }
-        }
-    }
-    if (prefixes.back().tokens >= kUnspellable) return std::nullopt;
-    for (std::size_t end = bytes.size(); end > 0; end -= prefixes[end].last_length) {
-        tokens.push_back(prefixes[end].last);
-    }
-    std::reverse(tokens.begin(), tokens.end());
-    return tokens;
+    return vocabulary->spelling(bytes);
 }
 
 TokenAutomaton::Tokens TokenAutomaton::fillers(State state) {

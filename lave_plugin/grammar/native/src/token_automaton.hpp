@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -14,7 +15,6 @@
 namespace lave {
 
 constexpr State kEnded = -2;  // behind an end token: only more end tokens may follow
-constexpr std::int32_t kUnspellable = 1 << 30;
 
 // Whoever uses it holds `automaton->mutex`. States are kDead, kEnded or an id of the automaton's.
 class TokenAutomaton {
@@ -50,6 +50,18 @@ public:
     // Whether `tokens_to_finish` is at most `left`, without spelling where bounds decide it.
     bool finishes_within(State state, std::int64_t left);
 
+    // Whether nothing but the end of text may follow.
+    bool only_end(State state) const {
+        return is_complete(state) && (state < 0 || !automaton->can_continue(state));
+    }
+    bool is_forced(State state) const {
+        return state >= 0 && automaton->forced_byte(state) != Automaton::kNoByte;
+    }
+    // The bytes that are the only way on, as many as the reference looks at.
+    std::string forced_bytes(State state) {
+        return state < 0 ? std::string() : automaton->forced_bytes(state, kForcedLimit);
+    }
+
     // Tokens that spell the shortest completion; nothing where the vocabulary can't.
     std::optional<std::vector<Token>> shortest_ending(State state);
 
@@ -66,6 +78,7 @@ public:
 
 private:
     static constexpr std::int32_t kUnknown = -1;
+    static constexpr std::int64_t kForcedLimit = 64;
     static constexpr std::size_t kMasksKept = 256;  // 19 kB each over 150,000 tokens
 
     void forget_flushed();

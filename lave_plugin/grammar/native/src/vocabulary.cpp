@@ -110,6 +110,42 @@ void Vocabulary::index_children() {
     }
 }
 
+// Forwards over the string, as the reference does, so that of equally short spellings the same one
+// comes out: the one with the longest last token first.
+std::optional<std::vector<Token>> Vocabulary::spelling(const std::string& bytes) const {
+    struct Prefix {
+        std::int32_t tokens = kUnspellable;
+        std::int32_t last_length = 0;
+        Token last = kNoToken;
+    };
+    std::vector<Prefix> prefixes(bytes.size() + 1);
+    prefixes[0].tokens = 0;
+    for (std::size_t from = 0; from < bytes.size(); ++from) {
+        if (prefixes[from].tokens >= kUnspellable) continue;
+        std::int32_t node = kRoot;
+        for (std::int32_t length = 1; length <= longest_in_spelling_; ++length) {
+            if (from + length > bytes.size()) break;
+            node = child(node, static_cast<std::uint8_t>(bytes[from + length - 1]));
+            if (node < 0) break;
+            const Token token = nodes_[node].token;
+            if (token == kNoToken) continue;
+            Prefix& prefix = prefixes[from + length];
+            const std::int32_t count = prefixes[from].tokens + 1;
+            if (count < prefix.tokens ||
+                (count == prefix.tokens && length > prefix.last_length)) {
+                prefix = {count, length, token};
+            }
+        }
+    }
+    if (prefixes.back().tokens >= kUnspellable) return std::nullopt;
+    std::vector<Token> tokens;
+    for (std::size_t end = bytes.size(); end > 0; end -= prefixes[end].last_length) {
+        tokens.push_back(prefixes[end].last);
+    }
+    std::reverse(tokens.begin(), tokens.end());
+    return tokens;
+}
+
 std::int32_t Vocabulary::child(std::int32_t node, std::uint8_t byte) const {
     if (node == kRoot) return root_children_[byte];
     const auto first = children_.begin() + child_begins_[node];

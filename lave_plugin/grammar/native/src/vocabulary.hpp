@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace lave {
 
 using Token = std::int32_t;
 constexpr Token kNoToken = -1;
+constexpr std::int32_t kUnspellable = 1 << 30;
 
 struct Bytes {
     const std::uint8_t* first;
@@ -36,6 +39,9 @@ public:
     bool spells_every_byte() const { return spells_every_byte_; }
     // Bytes of the longest token that a spelling uses.
     int longest_in_spelling() const { return longest_in_spelling_; }
+
+    // The fewest tokens that spell `bytes`; nothing where none do.
+    std::optional<std::vector<Token>> spelling(const std::string& bytes) const;
 
     struct Node {
         std::int32_t next;   // the node behind this one and all below it
