@@ -26,6 +26,12 @@ DIFFERENCES = {
         "dead",
         "accepted",
     ),
+    "it takes steps from which no sentence can be reached": (
+        'root ::= "a" | "b" x\nx ::= "c" x',
+        b"b",
+        "dead",
+        "open",
+    ),
     "it takes overlong forms": ("root ::= [^a]", b"\xe0\x80\x80", "dead", "accepted"),
     "it takes surrogates": ("root ::= [^a]", b"\xed\xa0\x80", "dead", "accepted"),
     "it takes any byte in free text": (
