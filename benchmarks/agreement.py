@@ -1,186 +1,158 @@
-"""Does the grammar room judge as xgrammar does, on real-world schemas, and what does it cost?
+"""Does the grammar room judge as xgrammar does, and what does construction cost?
 
-    python benchmarks/agreement.py --data DIR [--schemas N] [--json OUT]
+    python benchmarks/agreement.py --data DIR [--vocabulary qwen.tiktoken] [--json OUT]
+    python benchmarks/agreement.py --only schemas --data DIR [--schemas N]
+    python benchmarks/agreement.py --only bytes tokens [--steps N] [--masks N] [--vocabulary FILE]
 
-DIR holds jsonschemabench.jsonl: one {"id", "schema", "tests": [{"valid", "data"}]} on each line.
-Every schema that xgrammar compiles is read into an automaton; every instance, valid or not, is
-written as compact and as indented JSON and judged by both at every prefix: the first byte that is
-refused and whether the text may end, at every byte. Every shortest completion from a few prefixes
-is given to xgrammar.
+- schemas: DIR holds jsonschemabench.jsonl: one {"id", "schema", "tests": [{"valid", "data"}]} on
+  each line. Of every schema that xgrammar compiles, each instance, valid or not, is written as
+  compact and as indented JSON and judged by both at every prefix: whether each byte may follow and
+  whether the text may end. The shortest completion of every state on the way is given to xgrammar.
+- bytes: random walks through grammars of every kind (`comparison/grammars.py`), byte by byte, also
+  over bytes that are not allowed; the shortest completion of every sixteenth state is given to
+  xgrammar.
+- tokens: the same by tokens of a vocabulary of real size (see `verification.py`), and the
+  allowed-token masks of states on the way.
+
+The states are those that serve: C++ where it was built, the Python reference with LAVE_NATIVE=0.
+The exit status is 1 if there was a disagreement.
 """
 
 import argparse
 import json
-import os
-import signal
+import random
 import statistics
-import time
+import sys
+from collections import Counter
 from pathlib import Path
 
-import xgrammar
+from comparison.fuzz import fuzz_bytes, fuzz_tokens
+from comparison.grammars import GRAMMARS
+from comparison.pair import BYTES, Pair, compiler_for
+from comparison.schemas import TRIVIAL, construction_of, judge_schemas
 from tqdm import tqdm
+from vocabularies import read_vocabulary, synthetic_vocabulary
 
-from lave_plugin.grammar.automaton import DEAD, Automaton
-from lave_plugin.grammar.errors import UnsupportedGrammar
-from lave_plugin.grammar.normal_form import UNREACHABLE, read_normal_form
-
-END_TOKEN = 256
+from lave_plugin.grammar.implementation import states_of_text
+from lave_plugin.grammar.vocabulary import Vocabulary
 
 
-def main() -> None:
+def main() -> int:
     arguments = parse_arguments()
-    lines = (arguments.data / "jsonschemabench.jsonl").read_text().splitlines()
-    cases = [json.loads(line) for line in lines[:: max(1, len(lines) // arguments.schemas)]]
-    vocabulary = [bytes([byte]) for byte in range(256)] + [b""]
-    info = xgrammar.TokenizerInfo(vocabulary, vocab_size=257, stop_token_ids=[END_TOKEN])
-    compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
-
-    report = {
-        "schemas": len(cases),
-        "refused by xgrammar": 0,
-        "too slow in xgrammar": 0,
-        "unsupported here": 0,
-        "texts": 0,
-        "bytes judged": 0,
-        "completions confirmed": 0,
-        "states": 0,
-    }
-    reading, building, walking, warm = [], [], [], []
-    disagreements: list[str] = []
-    for case in tqdm(cases, desc="schemas"):
-        try:
-            compiled = compile_within(compiler, case["schema"], arguments.compile_seconds)
-        except TimeoutError:
-            report["too slow in xgrammar"] += 1
-            continue
-        except RuntimeError:
-            report["refused by xgrammar"] += 1
-            continue
-        printed = str(compiled.grammar)
-        try:
-            started = time.process_time()
-            rules = read_normal_form(printed)
-            reading.append(time.process_time() - started)
-            automaton = Automaton(rules)
-            building.append(time.process_time() - started)
-        except UnsupportedGrammar as error:
-            report["unsupported here"] += 1
-            disagreements.append(f"{case['id']}: unsupported: {error}")
-            continue
-        for text in texts_of(case):
-            started = time.process_time()
-            automaton.run(automaton.start, text)
-            walking.append((time.process_time() - started) / max(1, len(text)))
-            started = time.process_time()
-            automaton.run(automaton.start, text)
-            warm.append((time.process_time() - started) / max(1, len(text)))
-            judged, problem = first_disagreement(compiled, automaton, text)
-            report["texts"] += 1
-            report["bytes judged"] += judged
-            if problem:
-                hopeless = max(rules.distance) >= UNREACHABLE
-                note = " (the grammar has rules that never end)" if hopeless else ""
-                disagreements.append(f"{case['id']}: {problem}{note}")
-            confirmed, problem = check_completions(compiled, automaton, text)
-            report["completions confirmed"] += confirmed
-            if problem:
-                disagreements.append(f"{case['id']}: {problem}")
-        report["states"] += automaton.state_count
-
-    report["disagreements"] = len(disagreements)
-    for problem in disagreements:
-        print(problem)
-    print()
-    for name, value in report.items():
-        print(f"{name:28} {value}")
-    print()
-    print(f"{'CPU time':28} {'p50':>10} {'p99':>10} {'max':>10}")
-    rows = {
-        "normal form, ms": (reading, 1e3),
-        "normal form and start, ms": (building, 1e3),
-        "first walk, us a byte": (walking, 1e6),
-        "warm walk, us a byte": (warm, 1e6),
-    }
-    for name, (samples, scale) in rows.items():
-        figures = [quantile(samples, share) * scale for share in (0.5, 0.99, 1.0)]
-        report[name] = figures
-        print(f"{name:28} " + " ".join(f"{figure:10.2f}" for figure in figures))
+    print(f"states of {type(states_of_text(TRIVIAL)).__module__}")
+    sections = {"schemas": schemas, "bytes": walks_by_bytes, "tokens": walks_by_tokens}
+    report = {name: sections[name](arguments) for name in sections if name in arguments.only}
     if arguments.json:
-        arguments.json.write_text(json.dumps({**report, "problems": disagreements}, indent=1))
+        arguments.json.write_text(json.dumps(report, indent=1))
+    return int(any(section["problems"] for section in report.values()))
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder of jsonschemabench.jsonl")
+    names = ["schemas", "bytes", "tokens"]
+    parser.add_argument("--only", nargs="+", choices=names, default=names, help="sections")
+    parser.add_argument("--data", type=Path, help="folder of jsonschemabench.jsonl")
     parser.add_argument("--schemas", type=int, default=10**6, help="an even sample of so many")
     parser.add_argument(
         "--compile-seconds", type=int, default=20, help="give a schema up after so long in xgrammar"
     )
+    parser.add_argument(
+        "--steps", type=int, default=1_000_000, help="byte steps, over all grammars"
+    )
+    parser.add_argument("--token-steps", type=int, default=200_000, help="the same by tokens")
+    parser.add_argument("--masks", type=int, default=2_000, help="masks, over all grammars")
+    parser.add_argument("--vocabulary", type=Path, help="a .tiktoken file")
+    parser.add_argument("--seed", type=int, default=0, help="of the walks")
     parser.add_argument("--json", type=Path, help="write the report here as well")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if "schemas" in arguments.only and arguments.data is None:
+        parser.error("the section schemas needs --data")
+    return arguments
 
 
-def compile_within(compiler, schema, seconds: int) -> xgrammar.CompiledGrammar:
-    """Compile in this process after a trial in a child that can be stopped.
-
-    xgrammar's compiler can't be interrupted from Python.
-    """
-    child = os.fork()
-    if child == 0:
-        signal.alarm(seconds)
-        try:
-            compiler.compile_json_schema(schema)
-        except RuntimeError:
-            os._exit(1)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        raise TimeoutError
-    return compiler.compile_json_schema(schema)
-
-
-def texts_of(case: dict):
-    for test in case["tests"]:
-        yield json.dumps(test["data"], ensure_ascii=False, separators=(",", ":")).encode()
-        yield json.dumps(test["data"], ensure_ascii=False, indent=2).encode()
-
-
-def first_disagreement(compiled, automaton: Automaton, text: bytes) -> tuple[int, str | None]:
-    """How many bytes were judged, and where the verdicts part."""
-    matcher = xgrammar.GrammarMatcher(compiled)
-    state = automaton.start
-    for position, byte in enumerate(text):
-        if automaton.accepting(state) != matcher.is_completed():
-            return position, f"end of text at {position} of {text[: position + 20]!r}"
-        theirs = matcher.accept_token(byte)
-        state = automaton.step(state, byte)
-        if theirs != (state != DEAD):
-            verdicts = "xgrammar takes it" if theirs else "xgrammar refuses it"
-            return position, f"byte {position} of {text[: position + 20]!r}: {verdicts}"
-        if state == DEAD:
-            return position + 1, None
-    if automaton.accepting(state) != matcher.is_completed():
-        return len(text), f"end of text after {text!r}"
-    return len(text) + 1, None
+def schemas(arguments: argparse.Namespace) -> dict:
+    lines = (arguments.data / "jsonschemabench.jsonl").read_text().splitlines()
+    cases = [json.loads(line) for line in lines[:: max(1, len(lines) // arguments.schemas)]]
+    found = judge_schemas(cases, arguments.compile_seconds)
+    show("schemas", found.counts, found.problems)
+    rows = {
+        "construction, ms": (found.construction, 1e3),
+        "first walk, us a byte": (found.first_walk, 1e6),
+        "warm walk, us a byte": (found.warm_walk, 1e6),
+    }
+    times = {}
+    print(f"{'CPU time':40} {'p50':>9} {'p99':>9} {'max':>9}")
+    for name, (samples, scale) in rows.items():
+        times[name] = [quantile(samples, share) * scale for share in (0.5, 0.99, 1.0)]
+        print(f"{name:40} " + " ".join(f"{figure:9.2f}" for figure in times[name]))
+    largest = construction_of(found.largest)
+    print(
+        f"the largest, {largest.rules} rules, in a fresh process: {largest.milliseconds:.0f} ms,"
+        f" {largest.megabytes:.0f} MB more at the peak"
+    )
+    return {
+        "counts": found.counts,
+        "times": times,
+        "largest": vars(largest),
+        "problems": found.problems,
+    }
 
 
-def check_completions(compiled, automaton: Automaton, text: bytes) -> tuple[int, str | None]:
-    """Complete some prefixes as briefly as possible and ask xgrammar."""
-    confirmed = 0
-    for end in {0, len(text) // 3, 2 * len(text) // 3}:
-        state = automaton.run(automaton.start, text[:end])
-        if state == DEAD:
-            continue
-        whole = text[:end] + automaton.shortest_completion(state)
-        try:
-            whole.decode()
-        except UnicodeDecodeError:
-            return confirmed, f"completion {whole!r} is not text"
-        matcher = xgrammar.GrammarMatcher(compiled)
-        if not (matcher.accept_string(whole) and matcher.is_completed()):
-            return confirmed, f"xgrammar refuses the completion {whole!r}"
-        confirmed += 1
-    return confirmed, None
+def walks_by_bytes(arguments: argparse.Namespace) -> dict:
+    compiler = compiler_for(BYTES)
+    problems: list[str] = []
+    counts: dict[str, Counter] = {}
+    with tqdm(total=arguments.steps, desc="byte steps", unit="step", unit_scale=True) as bar:
+        for grammar, steps in shares(arguments.steps):
+            bar.set_postfix_str(grammar.name)
+            pair = Pair(grammar.compile(compiler), BYTES)
+            rng = random.Random(f"{arguments.seed} {grammar.name}")
+            fuzz_bytes(pair, steps, rng, tick=bar.update)
+            counts[grammar.name] = pair.counts
+            problems += [f"{grammar.name}: {problem}" for problem in pair.problems]
+    return summary("byte steps", counts, problems)
+
+
+def walks_by_tokens(arguments: argparse.Namespace) -> dict:
+    file = arguments.vocabulary
+    data = read_vocabulary(file) if file else synthetic_vocabulary()
+    vocabulary = Vocabulary([*data, b""], [len(data)])
+    compiler = compiler_for(vocabulary)
+    problems: list[str] = []
+    counts: dict[str, Counter] = {}
+    masks_left = arguments.masks
+    with tqdm(total=arguments.token_steps, desc="token steps", unit="step", unit_scale=True) as bar:
+        for index, (grammar, steps) in enumerate(shares(arguments.token_steps)):
+            bar.set_postfix_str(grammar.name)
+            pair = Pair(grammar.compile(compiler), vocabulary)
+            rng = random.Random(f"{arguments.seed} {grammar.name}")
+            # Grammars of few states come first; the others make up for them.
+            masks = -(-masks_left // (len(GRAMMARS) - index))
+            fuzz_tokens(pair, vocabulary, steps, masks, rng, tick=bar.update)
+            masks_left -= pair.counts["equal masks"]
+            counts[grammar.name] = pair.counts
+            problems += [f"{grammar.name}: {problem}" for problem in pair.problems]
+    return summary(f"token steps, {len(data)} tokens", counts, problems)
+
+
+def shares(total: int):
+    """Each grammar with its part of `total`."""
+    for index, grammar in enumerate(GRAMMARS):
+        yield grammar, total * (index + 1) // len(GRAMMARS) - total * index // len(GRAMMARS)
+
+
+def summary(title: str, counts: dict[str, Counter], problems: list[str]) -> dict:
+    total = sum(counts.values(), Counter())
+    show(f"{title}, {len(counts)} grammars", total, problems)
+    return {"counts": total, "by grammar": counts, "problems": problems}
+
+
+def show(title: str, counts: Counter, problems: list[str]) -> None:
+    for problem in problems:
+        print(problem)
+    print(f"\n{title}")
+    for name, value in {**counts, "disagreements": len(problems)}.items():
+        print(f"{name:40} {value:>9}")
 
 
 def quantile(samples: list[float], share: float) -> float:
@@ -190,4 +162,4 @@ def quantile(samples: list[float], share: float) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -72,15 +72,17 @@ _RULE = re.compile(r'^([^\s\["(]+)(?:\[((?:[^\]"]|"(?:[^"\\]|\\.)*")*)\])? ::= '
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _CLASS = r"\[(?:[^\]\\]|\\.)*\]"
 _PLAIN = r'[^"\[\]()]'
+_BOUNDS = r"\{\d+,\s*-?\d+\}"
 _TOKEN = re.compile(
     rf"""
       (?P<space>\s+)
     | (?P<lookahead>\(=(?:{_PLAIN}|{_STRING}|{_CLASS}
           |\((?:{_PLAIN}|{_STRING}|{_CLASS}|\((?:{_PLAIN}|{_STRING}|{_CLASS})*\))*\))*\))
+    | (?P<empty>""(?:\*|{_BOUNDS})?)
     | (?P<string>{_STRING})
     | (?P<class>{_CLASS})
     | (?P<star>\*)
-    | (?P<repeat>\{{\d+,\s*-?\d+\}})
+    | (?P<repeat>{_BOUNDS})
     | (?P<macro>[A-Za-z]+\((?=[^)]))
     | (?P<name>[^\s"\[\](){{}}|*,=]+)
     | (?P<open>\()
@@ -177,21 +179,25 @@ def _read_choice(rule: str, text: str, start: int, end: int) -> tuple[Sequence, 
     sequence: list[Element] = []
     depth = 0
     position = start
+    kind = None
     while position < end:
         token = _TOKEN.match(text, position, end)
-        if token is None or (token.lastgroup == "open" and depth == 2):
+        before, kind = kind, token and token.lastgroup
+        if (
+            kind is None
+            or (kind == "open" and depth == 2)
+            or (kind in ("star", "repeat") and before not in ("string", "class", "name"))
+        ):
             raise UnsupportedGrammar(
                 f"Rule {rule!r} is not in xgrammar's normal form at"
                 f" {text[position : position + 40]!r}; this version of the plugin can't read it."
             )
         position = token.end()
-        match token.lastgroup:
-            case "space":
+        match kind:
+            case "space" | "empty":
                 pass
             case "string":
-                data = _encode(rule, token.group())
-                if data:
-                    sequence.append(Text(data))
+                sequence.append(Text(_encode(rule, token.group())))
             case "class":
                 sequence.append(_read_class(token.group()))
             case "name":

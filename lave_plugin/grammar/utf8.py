@@ -3,6 +3,7 @@
 The tables follow RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
 """
 
+import codecs
 from functools import lru_cache
 
 ByteRange = tuple[int, int]
@@ -12,6 +13,17 @@ MAX_CODE_POINT = 0x10FFFF
 
 # Ranges of code points whose encodings have one length; the surrogates have no encoding.
 _SAME_LENGTH = ((0, 0x7F), (0x80, 0x7FF), (0x800, 0xD7FF), (0xE000, 0xFFFF), (0x10000, 0x10FFFF))
+
+
+def unfinished_character(data: bytes) -> bytes | None:
+    """What follows the last whole character, or None where no text begins with the data."""
+    try:
+        _, whole = codecs.utf_8_decode(data, "strict", False)
+    except UnicodeDecodeError:
+        return None
+    rest = data[whole:]
+    # Python waits for the third byte of a surrogate before it says no.
+    return None if rest[:1] == b"\xed" and rest[1:] >= b"\xa0" else rest
 
 
 def normalise_ranges(ranges: list[CodePointRange]) -> tuple[CodePointRange, ...]:

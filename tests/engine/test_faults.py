@@ -86,6 +86,16 @@ def register():
 
     SchedulerDllmMixin.get_new_batch_dllm = get_new_batch_dllm
 """
+OTHER_XGRAMMAR = """
+def register():
+    from lave_plugin.grammar import self_test
+    from lave_plugin.grammar.implementation import states_of_text
+
+    def misread(compiled):
+        return states_of_text(str(compiled.grammar).replace("[a-c]", "[a-d]"))
+
+    self_test.version, self_test.automaton_of = lambda package: "9.9.9", misread
+"""
 
 
 @pytest.mark.parametrize(
@@ -93,10 +103,11 @@ def register():
     [
         (BROKEN_IN_SCHEDULERS, "runs without the lave plugin"),
         (MOVED_FUNCTION, "get_new_batch_dllm takes (self, plan)"),
+        (OTHER_XGRAMMAR, "was not tried with xgrammar 9.9.9 (tried: 0.2.7), and its own reading"),
     ],
-    ids=["plugin missing in the scheduler", "hooked signature differs"],
+    ids=["plugin missing in the scheduler", "hooked signature differs", "grammars print otherwise"],
 )
-def test_the_server_does_not_start_without_its_hooks(
+def test_the_server_does_not_start_where_nothing_would_be_enforced(
     small_random_checkpoint, tmp_path, source, sentence
 ):
     env = install_plugin(tmp_path, "saboteur", source)

@@ -1,11 +1,14 @@
 """What is read from the printed normal form, what is refused, and how large the automata are."""
 
+from itertools import product
+
 import pytest
 from xgrammar_oracle import Oracle
 
 from lave_plugin.grammar.automaton import DEAD, Automaton
 from lave_plugin.grammar.compiler import automaton_of
 from lave_plugin.grammar.errors import UnsupportedGrammar
+from lave_plugin.grammar.implementation import states_of_text
 from lave_plugin.grammar.normal_form import read_normal_form
 from lave_plugin.grammar.utf8 import DECODER, byte_sequences, complement, normalise_ranges
 
@@ -33,6 +36,11 @@ UNSUPPORTED = [
     ('root ::= (("\\q"))\n', r"\\q"),
     ('root ::= (("\\ud800"))\n', "surrogate"),
     ('root ::= (("a" (("b"))))\n', "normal form"),
+    ("root ::= ((*))\n", "normal form"),
+    ('root ::= (("a" *))\n', "normal form"),
+    ("root ::= (([a]*{2, 3}))\n", "normal form"),
+    ('root ::= (("a" "b")*)\n', "normal form"),
+    ('root ::= (("a" ("b") *))\n', "normal form"),
     ('other ::= (("a"))\n', "root"),
     ("not a grammar", "not a grammar"),
 ]
@@ -66,6 +74,29 @@ def test_hints_and_captures_say_nothing_about_the_language():
         'root[capture="a]b"] ::= (("a" b)) (=("(" [)\\]] (")" x{2, 3})))\nb ::= (("b")) (=("a"))\n'
     )
     assert automaton.shortest_completion(automaton.start) == b"ab"
+
+
+EMPTY_STRINGS = [
+    ('root ::= (("a" ""*))', {"a"}),
+    ('root ::= ((""* "a"))', {"a"}),
+    ('root ::= (("a" ""{2, 5} "b"))', {"ab"}),
+    ('root ::= (("a"* ""{0, -1}))', {"", "a", "aa", "aaa"}),
+    ('root ::= ((""*))', {""}),
+    ('root ::= ((""{3, 3}) | ("b"))', {"", "b"}),
+    ('root ::= (("" "" "a"))', {"a"}),
+]
+
+
+@pytest.mark.parametrize(("text", "sentences"), EMPTY_STRINGS)
+def test_the_empty_string_is_empty_however_often(text, sentences):
+    words = ["".join(word) for length in range(4) for word in product("ab", repeat=length)]
+    for automaton in (automaton_of_text(text), states_of_text(text)):
+        accepted = {
+            word
+            for word in words
+            if automaton.accepting(automaton.run(automaton.start, word.encode()))
+        }
+        assert accepted == sentences
 
 
 def test_every_character_is_read_as_it_is_printed(compiler):

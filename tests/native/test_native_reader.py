@@ -109,6 +109,10 @@ PLAIN = [
     "root ::= (([^\\n\\]\\\\a-z\\xe9\\u4e00-\\u9fff-]))",
     "root ::= (([-a]) | ([a-]) | ([+--]))",
     "root ::= (([\\U0001f600-\\U0001f64f]))",
+    # the empty string, repeated
+    'root ::= (("a" ""* "b"))',
+    'root ::= ((""*) | ("a" ""{2, 5}))',
+    'root ::= ((""{3, -1} a{0, 3}))\na ::= ((""*) | ("x"))',
     # loops at either end, hints
     'root ::= ((root "a") | ("b" root) | ("c")) (=("x" (="y")))',
     'root ::= (("(" root ")") | (""))',
@@ -135,7 +139,11 @@ LEFT_TO_THE_REFERENCE = [
     "root ::= (([z-a]))",
     'root ::= ((Token("a")))',
     'root ::= (("a)',
-    'root ::= (("a" ""*))',
+    'root ::= (("a" *))',
+    "root ::= ((*))",
+    "root ::= (([a]*{2, 3}))",
+    'root ::= ((""**))',
+    'root ::= (("a" "b")*)',
     "root ::= ((((a))))",
 ]
 
@@ -157,7 +165,7 @@ atoms = st.sampled_from(
 )
 elements = st.one_of(
     atoms,
-    st.just('""'),
+    st.sampled_from(['""', '""*', '""{2, 3}']),
     atoms.map(lambda atom: f"{atom}*"),
     st.tuples(atoms, st.integers(0, 70), st.integers(0, 140)).map(
         lambda given: f"{given[0]}{{{given[1]}, {given[1] + given[2]}}}"

@@ -14,6 +14,7 @@ from sglang.srt.constrained.reasoner_grammar_backend import (
 from sglang.srt.constrained.xgrammar_backend import XGrammarGrammar, XGrammarGrammarBackend
 
 from lave_plugin.engines.sglang import arguments
+from lave_plugin.grammar import self_test
 from lave_plugin.grammar.automaton import Automaton
 from lave_plugin.grammar.caret import move_carets_in_ebnf, move_carets_in_regex
 from lave_plugin.grammar.compiler import automaton_of
@@ -105,6 +106,7 @@ def build_automata_with_grammars(result: None, manager, scheduler) -> None:
             "--constrained-decoding lave reads the grammars that xgrammar compiles, and "
             f"this server's grammar backend is {type(backend).__name__}"
         )
+    self_test.check_version()
     vocabulary = vocabulary_of(
         scheduler.tokenizer,
         backend._tokenizer_info.decoded_vocab,

@@ -91,19 +91,12 @@ private:
             } else if (depth == 0 && !alternatives.empty()) {
                 give_up();
             } else if (c == '"') {
-                std::string data = read_string();
-                if (!data.empty()) {
-                    sequence.push_back(Element::one(grammar_.text(std::move(data))));
-                } else {
-                    require(peek() != '*' && peek() != '{');
-                }
+                const std::string data = read_string();
+                const Element element = read_postfix(grammar_.text(data));
+                // The empty string is empty, however often.
+                if (!data.empty()) sequence.push_back(element);
             } else if (c == '[') {
-                sequence.push_back(Element::one(read_class()));
-            } else if (c == '*') {
-                ++at_;
-                repeat_last(sequence, 0, kUnbounded);
-            } else if (c == '{') {
-                read_bounds(sequence);
+                sequence.push_back(read_postfix(read_class()));
             } else if (c == '(') {
                 require(depth < 2);
                 ++at_;
@@ -119,19 +112,20 @@ private:
             } else {
                 const std::string_view name = read_name();
                 require(peek() != '(');  // a macro
-                sequence.push_back(Element::one(grammar_.rule(name)));
+                sequence.push_back(read_postfix(grammar_.rule(name)));
             }
         }
         require(depth == 0);
         return alternatives;
     }
 
-    static void repeat_last(Sequence& sequence, std::int64_t low, std::int64_t high) {
-        require(!sequence.empty() && !sequence.back().is_repeat);
-        sequence.back() = Element::repeat(sequence.back().atom, low, high);
-    }
-
-    void read_bounds(Sequence& sequence) {
+    // An atom as often as what stands right behind it says.
+    Element read_postfix(AtomId atom) {
+        if (peek() == '*') {
+            ++at_;
+            return Element::repeat(atom, 0, kUnbounded);
+        }
+        if (peek() != '{') return Element::one(atom);
         ++at_;
         const std::int64_t low = read_number();
         require(next() == ',');
@@ -141,7 +135,7 @@ private:
         const std::int64_t high = read_number();
         require(next() == '}');
         require(unbounded ? high > 0 : high >= low);
-        repeat_last(sequence, low, unbounded ? kUnbounded : high);
+        return Element::repeat(atom, low, unbounded ? kUnbounded : high);
     }
 
     std::int64_t read_number() {
