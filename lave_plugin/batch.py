@@ -116,7 +116,7 @@ class _Step:
             indices = torch.tensor([row.index for row in rows], device=before.device)
             before, after, self.logits = before[indices], after[indices], logits[indices]
         # One copy to the host for the three.
-        arrays = torch.stack((before, after, cutter.best(self.logits))).cpu().numpy()
+        arrays = torch.stack((before, after, self.logits.argmax(-1))).cpu().numpy()
         self.before, self.after, self.best = arrays.astype(np.int32)
         self.first = np.array([row.first for row in rows], dtype=np.int64)
         self.in_answer = np.arange(self.before.shape[1]) >= self.first[:, None]
@@ -146,12 +146,14 @@ class _Step:
         penalise) keeps its choice as the first candidate. A choice that no grammar can
         allow, its own mask for one, gives way to the most probable that some can.
         """
-        proposed = np.where(
-            self.in_answer & (self.after != self.before), self.after, np.int32(MASKED)
-        )
-        commits = self.masked & (proposed != MASKED)
-        allowed = self.cutter.allowed(self.logits.shape[-1])[np.where(commits, proposed, 0)]
-        self.best = np.where(commits & allowed, proposed, self.best)
+        written = self.in_answer & (self.after != self.before)
+        proposed = np.where(written, self.after, np.int32(MASKED))
+        commits = written & self.masked
+        self.best = np.where(commits, proposed, self.best)
+        never = self.masked & ~self.cutter.allowed(self.logits.shape[-1])[self.best]
+        if never.any():
+            at = np.stack(never.nonzero())
+            self.best[never] = self.cutter.best(self.logits, at)
         return np.where(commits, self.best, proposed)
 
     def _step_together(self, places: np.ndarray, proposed: np.ndarray) -> None:

@@ -107,19 +107,28 @@ class CandidateCutter:
             self._by_width[width] = allowed
         return self._by_width[width]
 
-    def _without_never(self, logits: torch.Tensor) -> torch.Tensor:
+    def _never(self, logits: torch.Tensor) -> torch.Tensor:
+        """``[vocabulary]`` bool on the device of ``logits``: what is no candidate."""
         device, width = logits.device, logits.shape[-1]
         if (device, width) not in self._never_on:
             self._never_on[device, width] = torch.from_numpy(~self.allowed(width)).to(device)
-        return logits.masked_fill(self._never_on[device, width], float("-inf"))
+        return self._never_on[device, width]
 
-    def best(self, logits: torch.Tensor) -> torch.Tensor:
-        """The most probable token of each position: ``[..., vocabulary]`` -> ``[...]``, int64."""
-        return self._without_never(logits).argmax(-1)
+    def best(self, logits: torch.Tensor, at: np.ndarray) -> np.ndarray:
+        """The most probable candidate of some positions.
+
+        Args:
+            logits: ``[rows, block, vocabulary]``.
+            at: int64 ``[2, positions]``, rows and columns.
+        """
+        rows, columns = torch.from_numpy(at).to(logits.device)
+        picked = logits[rows, columns].masked_fill_(self._never(logits), float("-inf"))
+        return picked.argmax(-1).cpu().numpy()
 
     def by_probability(self, logits: torch.Tensor, limit: int) -> Iterator[int]:
         """Ids of one position (``[vocabulary]``), most probable first, at most ``limit``."""
-        ranked = self._without_never(logits).topk(min(limit, logits.shape[-1]))
+        allowed = logits.masked_fill(self._never(logits), float("-inf"))
+        ranked = allowed.topk(min(limit, logits.shape[-1]))
         for token, logit in zip(ranked.indices.tolist(), ranked.values.tolist(), strict=True):
             if logit == float("-inf"):
                 return
@@ -139,8 +148,8 @@ class CandidateCutter:
         probabilities = np.zeros(tokens.shape, dtype=np.float32)
         rows, columns = masked.nonzero()
         at = torch.from_numpy(np.stack((rows, columns, first[rows, columns]))).to(logits.device)
-        picked = logits[at[0], at[1]].float()
-        log_probabilities = torch.log_softmax(self._without_never(picked), dim=-1)
+        picked = logits[at[0], at[1]].float().masked_fill_(self._never(logits), float("-inf"))
+        log_probabilities = torch.log_softmax(picked, dim=-1)
         top = log_probabilities.topk(top_k, dim=-1)
         # What comes first may be ranked anywhere.
         values = torch.cat((log_probabilities.gather(1, at[2, :, None]), top.values), 1).exp()

@@ -27,7 +27,7 @@ def candidates(*positions: dict[str | int, float]) -> Candidates:
             ).log()
     cutter = CandidateCutter(VOCABULARY, MASK_ID, 4)
     masked = np.ones((1, len(positions)), dtype=bool)
-    return cutter.cut(logits, masked, cutter.best(logits).numpy()).of_row(0, logits[0], cutter)
+    return cutter.cut(logits, masked, logits.argmax(-1).numpy()).of_row(0, logits[0], cutter)
 
 
 def texts(canvas: Canvas) -> list[str]:
