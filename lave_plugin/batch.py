@@ -7,7 +7,7 @@ constrained and what its own algorithm would have done to them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +16,13 @@ import torch
 from lave_plugin.candidates import CandidateArrays, CandidateCutter, Candidates
 from lave_plugin.canvas import MASKED
 from lave_plugin.grammar import room
+from lave_plugin.sampling import Draw
 from lave_plugin.session import Session
 from lave_plugin.strategies.lave import RANKS_IN_RECOVERY, Lave, Proposals
 
 logger = logging.getLogger(__name__)
+
+NOTHING_DRAWN: Mapping[int, Draw] = {}
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ def denoise(
     cutter: CandidateCutter,
     mask_id: int,
     threshold: float,
+    drawn: Mapping[int, Draw] = NOTHING_DRAWN,
 ) -> Outcome:
     """Decide for each constrained row what this step commits.
 
@@ -79,11 +83,12 @@ def denoise(
         cutter: for the model's vocabulary.
         mask_id: the id that stands for a mask behind ``Row.first``.
         threshold: confidence above which the algorithm commits more than one token.
+        drawn: what was drawn for rows with a temperature, by index in the batch.
 
     Returns:
         What became of the rows, in their order. An error in one leaves the others alone.
     """
-    step = _Step(rows, before, after, logits, cutter, mask_id, threshold)
+    step = _Step(rows, before, after, logits, cutter, mask_id, threshold, drawn)
     try:
         step.make()
     except Exception as error:
@@ -104,6 +109,7 @@ class _Step:
         cutter: CandidateCutter,
         mask_id: int,
         threshold: float,
+        drawn: Mapping[int, Draw],
     ) -> None:
         self.rows = rows
         self.cutter = cutter
@@ -115,8 +121,14 @@ class _Step:
         else:
             indices = torch.tensor([row.index for row in rows], device=before.device)
             before, after, self.logits = before[indices], after[indices], logits[indices]
+        best = self.logits.argmax(-1)
+        self.rankings: dict[int, torch.Tensor] = {}
+        for place, row in enumerate(rows):
+            if row.index in drawn:
+                best[place] = drawn[row.index].tokens
+                self.rankings[place] = drawn[row.index].ranking
         # One copy to the host for the three.
-        arrays = torch.stack((before, after, self.logits.argmax(-1))).cpu().numpy()
+        arrays = torch.stack((before, after, best)).cpu().numpy()
         self.before, self.after, self.best = arrays.astype(np.int32)
         self.first = np.array([row.first for row in rows], dtype=np.int64)
         self.in_answer = np.arange(self.before.shape[1]) >= self.first[:, None]
@@ -156,15 +168,27 @@ class _Step:
             self.best[never] = self.cutter.best(self.logits, at)
         return np.where(commits, self.best, proposed)
 
+    def _cut(self, places: np.ndarray) -> CandidateArrays:
+        rankings = {
+            row: self.rankings[place]
+            for row, place in enumerate(places.tolist())
+            if place in self.rankings
+        }
+        logits, masked, best = self.logits[places], self.masked[places], self.best[places]
+        return self.cutter.cut(logits, masked, best, rankings)
+
+    def _ranking(self, place: int) -> torch.Tensor:
+        return self.rankings.get(place, self.logits[place])
+
     def _step_together(self, places: np.ndarray, proposed: np.ndarray) -> None:
         from lave_plugin.strategies import batched
 
         def cut(rows: np.ndarray) -> CandidateArrays:
-            chosen = places[rows]
-            return self.cutter.cut(self.logits[chosen], self.masked[chosen], self.best[chosen])
+            return self._cut(places[rows])
 
-        def by_probability(row: int, position: int) -> Iterator[int]:
-            return self.cutter.by_probability(self.logits[places[row], position], RANKS_IN_RECOVERY)
+        def by_rank(row: int, position: int) -> Iterator[int]:
+            ranking = self._ranking(int(places[row]))[position]
+            return self.cutter.by_rank(ranking, RANKS_IN_RECOVERY)
 
         sessions = [self.rows[place].session for place in places]
         self.canvases[places], errors = batched.step(
@@ -177,16 +201,17 @@ class _Step:
             self.best[places],
             self.threshold,
             cut,
-            by_probability,
+            by_rank,
         )
         for row, error in errors.items():
             self._fail(int(places[row]), error)
 
     def _step_alone(self, places: np.ndarray, proposed: np.ndarray) -> None:
-        arrays = self.cutter.cut(self.logits[places], self.masked[places], self.best[places])
+        arrays = self._cut(places)
         for row, place in enumerate(places.tolist()):
             try:
-                self._step_one(place, arrays.of_row(row, self.logits[place], self.cutter), proposed)
+                candidates = arrays.of_row(row, self._ranking(place), self.cutter)
+                self._step_one(place, candidates, proposed)
             except Exception as error:
                 self._fail(place, error)
 

@@ -5,7 +5,7 @@ Everything here is a function of logits alone, so all tensor-parallel ranks agre
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,29 +13,31 @@ import torch
 
 from lave_plugin.grammar.vocabulary import Vocabulary
 
+NONE: Mapping[int, torch.Tensor] = {}
+
 
 @dataclass(frozen=True)
 class CandidateArrays:
     """Candidates of many rows.
 
     Attributes:
-        tokens: int32 ``[rows, block, K + 1]``, ids from the first candidate on, then most
-            probable first; -1 behind the last, and everywhere at positions without a mask.
+        tokens: int32 ``[rows, block, K + 1]``, in the order to try them: the first candidate,
+            then by rank; -1 behind the last, and everywhere at positions without a mask.
         probabilities: float32, the model's, same shape.
     """
 
     tokens: np.ndarray
     probabilities: np.ndarray
 
-    def of_row(self, row: int, logits: torch.Tensor, cutter: CandidateCutter) -> Candidates:
-        """The same of one row; ``logits`` are the row's, ``[block, vocabulary]``."""
+    def of_row(self, row: int, ranking: torch.Tensor, cutter: CandidateCutter) -> Candidates:
+        """The same of one row, with the row's ``ranking`` (see ``Candidates``)."""
         tokens, probabilities = {}, {}
         for position, listed in enumerate(self.tokens[row].tolist()):
             count = listed.index(-1) if -1 in listed else len(listed)
             if count:
                 tokens[position] = listed[:count]
                 probabilities[position] = self.probabilities[row, position, :count].tolist()
-        return Candidates(tokens, probabilities, logits, cutter)
+        return Candidates(tokens, probabilities, ranking, cutter)
 
 
 @dataclass
@@ -43,15 +45,15 @@ class Candidates:
     """Candidates of one row, by masked position.
 
     Attributes:
-        tokens: ids, the one to try first in front, the others most probable first.
+        tokens: ids, the one to try first in front, the others by rank.
         probabilities: the model's, same shape.
-        logits: ``[block, vocabulary]`` on the device, for the rare position where no
-            candidate fits.
+        ranking: ``[block, vocabulary]`` on the device, what the ranks go by, for the rare
+            position where no candidate fits.
     """
 
     tokens: dict[int, list[int]]
     probabilities: dict[int, list[float]]
-    logits: torch.Tensor = field(repr=False)
+    ranking: torch.Tensor = field(repr=False)
     cutter: CandidateCutter = field(repr=False)
     _plausible: dict[float, dict[int, list[int]]] = field(
         default_factory=dict, init=False, repr=False
@@ -74,10 +76,10 @@ class Candidates:
             }
         return self._plausible[least]
 
-    def by_probability(self, position: int, limit: int) -> Iterator[int]:
+    def by_rank(self, position: int, limit: int) -> Iterator[int]:
         """All candidates of ``position``, then the others down to rank ``limit``."""
         yield from self.tokens[position]
-        yield from self.cutter.by_probability(self.logits[position], limit)
+        yield from self.cutter.by_rank(self.ranking[position], limit)
 
 
 class CandidateCutter:
@@ -107,7 +109,7 @@ class CandidateCutter:
             self._by_width[width] = allowed
         return self._by_width[width]
 
-    def _never(self, logits: torch.Tensor) -> torch.Tensor:
+    def never(self, logits: torch.Tensor) -> torch.Tensor:
         """``[vocabulary]`` bool on the device of ``logits``: what is no candidate."""
         device, width = logits.device, logits.shape[-1]
         if (device, width) not in self._never_on:
@@ -122,19 +124,25 @@ class CandidateCutter:
             at: int64 ``[2, positions]``, rows and columns.
         """
         rows, columns = torch.from_numpy(at).to(logits.device)
-        picked = logits[rows, columns].masked_fill_(self._never(logits), float("-inf"))
+        picked = logits[rows, columns].masked_fill_(self.never(logits), float("-inf"))
         return picked.argmax(-1).cpu().numpy()
 
-    def by_probability(self, logits: torch.Tensor, limit: int) -> Iterator[int]:
-        """Ids of one position (``[vocabulary]``), most probable first, at most ``limit``."""
-        allowed = logits.masked_fill(self._never(logits), float("-inf"))
-        ranked = allowed.topk(min(limit, logits.shape[-1]))
-        for token, logit in zip(ranked.indices.tolist(), ranked.values.tolist(), strict=True):
-            if logit == float("-inf"):
+    def by_rank(self, ranking: torch.Tensor, limit: int) -> Iterator[int]:
+        """Ids of one position (``[vocabulary]``), highest first, at most ``limit``."""
+        allowed = ranking.masked_fill(self.never(ranking), float("-inf"))
+        ranked = allowed.topk(min(limit, ranking.shape[-1]))
+        for token, value in zip(ranked.indices.tolist(), ranked.values.tolist(), strict=True):
+            if value == float("-inf"):
                 return
             yield token
 
-    def cut(self, logits: torch.Tensor, masked: np.ndarray, first: np.ndarray) -> CandidateArrays:
+    def cut(
+        self,
+        logits: torch.Tensor,
+        masked: np.ndarray,
+        first: np.ndarray,
+        rankings: Mapping[int, torch.Tensor] = NONE,
+    ) -> CandidateArrays:
         """Candidates of several rows.
 
         Args:
@@ -142,20 +150,26 @@ class CandidateCutter:
             masked: bool ``[rows, block]``.
             first: int ``[rows, block]``, the candidate to try first at each masked position:
                 the most probable, or what the engine's algorithm proposes there.
+            rankings: ``[block, vocabulary]`` for some rows, what their candidates are ranked
+                by instead of their probability; ``-inf`` is no candidate.
         """
         top_k = min(self.top_k, logits.shape[-1])
         tokens = np.full((*masked.shape, top_k + 1), -1, dtype=np.int32)
         probabilities = np.zeros(tokens.shape, dtype=np.float32)
         rows, columns = masked.nonzero()
         at = torch.from_numpy(np.stack((rows, columns, first[rows, columns]))).to(logits.device)
-        picked = logits[at[0], at[1]].float().masked_fill_(self._never(logits), float("-inf"))
+        picked = logits[at[0], at[1]].float().masked_fill_(self.never(logits), float("-inf"))
         log_probabilities = torch.log_softmax(picked, dim=-1)
-        top = log_probabilities.topk(top_k, dim=-1)
+        ranking = log_probabilities.clone() if rankings else log_probabilities
+        for row, of_row in rankings.items():
+            ranking[at[0] == row] = of_row[at[1, at[0] == row]]
+        top = ranking.topk(top_k, dim=-1)
         # What comes first may be ranked anywhere.
-        values = torch.cat((log_probabilities.gather(1, at[2, :, None]), top.values), 1).exp()
-        ids = np.concatenate((first[rows, columns, None], top.indices.cpu().numpy()), 1)
-        values = values.cpu().numpy()
-        dropped = (ids == ids[:, :1]) | (values == 0)
+        chosen = torch.cat((at[2, :, None], top.indices), 1)
+        values = log_probabilities.gather(1, chosen).exp().cpu().numpy()
+        ids = chosen.cpu().numpy()
+        dropped = ids == ids[:, :1]
+        dropped[:, 1:] |= (top.values == float("-inf")).cpu().numpy()
         dropped[:, 0] = False
         order = dropped.argsort(1, kind="stable")
         ids[dropped] = -1

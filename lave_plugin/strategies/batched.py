@@ -48,7 +48,7 @@ def step(
     best: np.ndarray,
     threshold: float,
     cut: Callable[[np.ndarray], CandidateArrays],
-    by_probability: Callable[[int, int], Iterable[int]],
+    by_rank: Callable[[int, int], Iterable[int]],
 ) -> tuple[np.ndarray, dict[int, Exception]]:
     """One denoising step of every row.
 
@@ -63,7 +63,7 @@ def step(
         best: int32 ``[rows, block]``, the candidate to try first at each masked position.
         threshold: as of ``Proposals``.
         cut: gives the candidates of some rows.
-        by_probability: gives the tokens of a row and position, most probable first.
+        by_rank: gives the tokens of a row and position, the model's favourite first.
 
     Returns:
         The canvases after the step, and what failed, by row.
@@ -106,7 +106,7 @@ def step(
         position, state = positions[at]
         left = int(tokens_left[row]) - (position + 1 - int(first[row]))
         written[row, position] = best_fitting(
-            strategies[row].tokens, state, left, by_probability(row, position)
+            strategies[row].tokens, state, left, by_rank(row, position)
         )
     if len(stuck):
         go_on(stuck)

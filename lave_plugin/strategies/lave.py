@@ -249,7 +249,7 @@ class Lave:
                 self.tokens,
                 state,
                 canvas.left_after(position),
-                candidates.by_probability(position, RANKS_IN_RECOVERY),
+                candidates.by_rank(position, RANKS_IN_RECOVERY),
             )
         self.counts["recovered"] += 1
 
@@ -303,17 +303,15 @@ class Lave:
                 return
 
 
-def best_fitting(
-    tokens: TokenAutomaton, state: int, left: int, by_probability: Iterable[int]
-) -> int:
-    """The model's most probable token under the next-token mask of ``state``.
+def best_fitting(tokens: TokenAutomaton, state: int, left: int, by_rank: Iterable[int]) -> int:
+    """The first token under the next-token mask of ``state``.
 
     Args:
         left: tokens that may follow it.
-        by_probability: tokens, most probable first; if none of them fits, the shortest way
+        by_rank: tokens, the model's favourite first; if none of them fits, the shortest way
             to finish is begun.
     """
-    for token in by_probability:
+    for token in by_rank:
         following = tokens.advance(state, token)
         if following != DEAD and tokens.finishes_within(following, left):
             return token

@@ -15,6 +15,7 @@ from lave_plugin.grammar.implementation import states_over
 from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.grammar.vocabulary import Vocabulary
 from lave_plugin.options import LaveOptions
+from lave_plugin.sampling import Sampling, draw
 from lave_plugin.session import Session
 
 END, MASK_ID = 0, 1
@@ -63,6 +64,7 @@ class ScriptedEngine:
         self.sharpness = sharpness
         self.options = options or LaveOptions()
         self.cutter = CandidateCutter(VOCABULARY, MASK_ID, self.options.top_k)
+        self.sampling: Sampling | None = None
         self.random = torch.Generator().manual_seed(seed)
 
     def logits(self) -> torch.Tensor:
@@ -100,11 +102,17 @@ class ScriptedEngine:
             for _ in range(self.block + 16):
                 steps += 1
                 logits = self.logits()
+                drawn, shown = {}, logits
+                if self.sampling is not None:
+                    never = self.cutter.never(logits)
+                    drawn = {0: draw(logits[0], never, self.sampling, len(answer) - first)}
+                    shown = drawn[0].as_logits(logits[0])[None]
                 outcome = denoise(
                     [Row(0, session, answer, first)],
                     ids,
-                    self.propose(ids, logits, first),
+                    self.propose(ids, shown, first),
                     logits,
+                    drawn=drawn,
                     cutter=self.cutter,
                     mask_id=MASK_ID,
                     threshold=self.threshold,

@@ -10,6 +10,7 @@ from sglang.srt.managers.schedule_batch import FINISH_ABORT
 
 from lave_plugin.engines.sglang.config import NOT_COVERED
 from lave_plugin.engines.sglang.grammars import LaveGrammar, constraint_of
+from lave_plugin.engines.sglang.parameters import seed_of
 from lave_plugin.grammar.vocabulary import UNSPELLABLE
 from lave_plugin.session import Session
 
@@ -131,10 +132,8 @@ def open_session(scheduler, request, constraint: LaveGrammar | None) -> str | No
             f"{limit} is too small: a shortest answer that {field} allows takes {needed} "
             f"tokens, end token included, and {budget} are left. Allow at least {needed}."
         )
-    seed = request.sampling_params.sampling_seed or 0
-    constraint.open_session(
-        request, Session(tokens, scheduler.dllm_config.lave_options, budget, seed)
-    )
+    session = Session(tokens, scheduler.dllm_config.lave_options, budget, seed_of(request))
+    constraint.open_session(request, session)
     return None
 
 

@@ -14,6 +14,8 @@ from lave_plugin.batch import Row, denoise
 from lave_plugin.candidates import CandidateCutter
 from lave_plugin.engines.sglang.admission import constraint_field
 from lave_plugin.engines.sglang.grammars import constraint_of
+from lave_plugin.engines.sglang.parameters import sampling_of
+from lave_plugin.sampling import Draw, draw
 
 
 class ConstrainedStep:
@@ -58,16 +60,25 @@ class ConstrainedStep:
 
         shape = (forward_batch.batch_size, self._algorithm.block_size)
         ids = forward_batch.input_ids.view(shape)
+        logits = full_logits.view(*shape, -1)
         before = ids.clone()
+        cutter = self._cutter_for(rows[0])
+        drawn = self._draw(rows, logits, cutter)
+        own = {index: logits[index].clone() for index in drawn}
+        for index, of_row in drawn.items():
+            logits[index] = of_row.as_logits(own[index])  # the algorithm knows no temperature
         done = list(self._algorithm_step(forward_batch, full_logits, states))
+        for index, of_row in own.items():
+            logits[index] = of_row
         outcome = denoise(
             rows,
             before,
             ids,
-            full_logits.view(*shape, -1),
-            cutter=self._cutter_for(rows[0]),
+            logits,
+            cutter=cutter,
             mask_id=self._algorithm.mask_id,
             threshold=self._threshold,
+            drawn=drawn,
         )
         # In place: CUDA graphs hold on to this tensor.
         ids[torch.tensor([row.index for row in rows], device=ids.device)] = torch.from_numpy(
@@ -90,6 +101,18 @@ class ConstrainedStep:
         if first >= self._algorithm.block_size:
             return None
         return Row(index, constraint.session, request.output_ids, first)
+
+    def _draw(
+        self, rows: list[Row], logits: torch.Tensor, cutter: CandidateCutter
+    ) -> dict[int, Draw]:
+        """Tokens for the rows whose requests have a temperature, by index in the batch."""
+        drawn = {}
+        for row in rows:
+            if (sampling := sampling_of(self._requests[row.index])) is not None:
+                drawn[row.index] = draw(
+                    logits[row.index], cutter.never(logits), sampling, len(row.answer) - row.first
+                )
+        return drawn
 
     def _cutter_for(self, row: Row) -> CandidateCutter:
         """One cutter serves all: stop tokens of single requests stay candidates."""

@@ -61,6 +61,7 @@ void Lave::list_choices() {
     first_.resize(row.block);
     plausible_.resize(row.block);
     all_.resize(row.block);
+    plausible_tokens_.resize(row.block * row.width);
     for (std::int64_t position = 0; position < row.block; ++position) {
         first_[position] = {row.best + position, 1};
         if (row.candidates == nullptr) continue;
@@ -68,10 +69,14 @@ void Lave::list_choices() {
         const float* probabilities = row.probabilities + position * row.width;
         std::int64_t count = 0;
         while (count < row.width && listed[count] >= 0) ++count;
-        // Behind the first they come in the order of their probability.
-        std::int64_t plausible = std::min<std::int64_t>(count, 1);
-        while (plausible < count && probabilities[plausible] >= options_.plausibility) ++plausible;
-        plausible_[position] = {listed, plausible};
+        Token* const plausible = plausible_tokens_.data() + position * row.width;
+        std::int64_t plausible_count = 0;
+        for (std::int64_t rank = 0; rank < count; ++rank) {
+            if (rank == 0 || probabilities[rank] >= options_.plausibility) {
+                plausible[plausible_count++] = listed[rank];
+            }
+        }
+        plausible_[position] = {plausible, plausible_count};
         all_[position] = {listed, count};
     }
 }

@@ -45,8 +45,8 @@ struct LaveRow {
     // where none is. `best` has proposed commits, and the first candidate elsewhere.
     const Token* proposed;
     const Token* best;
-    // `width` candidates of each position with their probabilities, best first; the first negative
-    // id ends a list. Null at kBegin.
+    // `width` candidates of each position in the order to try them, with their probabilities; the
+    // first negative id ends a list. Null where not yet known.
     const Token* candidates;
     const float* probabilities;
     std::int64_t width;
@@ -110,6 +110,7 @@ private:
     Searcher* searcher_ = nullptr;
     std::vector<char> was_masked_;
     Choices first_, plausible_, all_;
+    std::vector<Token> plausible_tokens_;
     std::vector<Token> before_, found_;
     std::vector<std::int64_t> refused_;
     std::vector<double> spent_;
