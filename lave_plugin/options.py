@@ -32,6 +32,10 @@ class LaveOptions:
     assumes where nothing could be committed so."""
     forced_tokens: bool = True
     """Commit at once, without a forward pass, what the grammar leaves no choice about."""
+    json_max_whitespace: int | None = 32
+    """Characters of whitespace in a row that JSON may have between its parts: a model that
+    is not sure how to go on may else fill its whole answer with blanks. ``None`` for no
+    limit; the engine's --constrained-json-max-whitespace-cnt goes first."""
     lookahead: Lookahead = "guided"
     """``guided``: depth first, most probable token first, exact over the candidates.
     ``sampled``: the paper's independent fillings."""
@@ -39,8 +43,10 @@ class LaveOptions:
     """Fillings that one sampled lookahead draws (N)."""
 
     def __post_init__(self) -> None:
-        for name in ("top_k", "attempts", "search_budget", "samples"):
+        for name in ("top_k", "attempts", "search_budget", "samples", "json_max_whitespace"):
             value = getattr(self, name)
+            if name == "json_max_whitespace" and value is None:
+                continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise InvalidOptions(
                     f"lave.{name} must be a whole number of at least 1, got {value!r}."

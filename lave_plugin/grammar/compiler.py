@@ -5,6 +5,10 @@ import xgrammar
 from lave_plugin.grammar.automaton import Automaton
 from lave_plugin.grammar.implementation import states_of_text
 
+OBJECT_OR_ARRAY = '{"anyOf": [{"type": "object"}, {"type": "array"}]}'
+"""The JSON schema of what xgrammar's builtin JSON grammar accepts. That one has no limit on
+whitespace, which a schema's grammar can have."""
+
 
 def automaton_of(compiled: xgrammar.CompiledGrammar) -> Automaton:
     """The states of a compiled grammar.

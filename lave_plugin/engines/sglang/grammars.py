@@ -17,7 +17,7 @@ from lave_plugin.engines.sglang import arguments
 from lave_plugin.grammar import self_test
 from lave_plugin.grammar.automaton import Automaton
 from lave_plugin.grammar.caret import move_carets_in_ebnf, move_carets_in_regex
-from lave_plugin.grammar.compiler import automaton_of
+from lave_plugin.grammar.compiler import OBJECT_OR_ARRAY, automaton_of
 from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.grammar.implementation import states_over
 from lave_plugin.grammar.token_automaton import TokenAutomaton
@@ -127,6 +127,24 @@ def build_automata_with_grammars(result: None, manager, scheduler) -> None:
     dispatch_ebnf, dispatch_regex = backend.dispatch_ebnf, backend.dispatch_regex
     backend.dispatch_ebnf = lambda source: dispatch_ebnf(move_carets_in_ebnf(source))
     backend.dispatch_regex = lambda source: dispatch_regex(move_carets_in_regex(source))
+    bound_whitespace(backend, scheduler.dllm_config.lave_options.json_max_whitespace)
+
+
+ANY_JSON = "$$ANY$$"
+"""What the engine makes of ``response_format: json_object``."""
+
+
+def bound_whitespace(backend: XGrammarGrammarBackend, limit: int | None) -> None:
+    """Let JSON have at most so many characters of whitespace in a row."""
+    if backend.max_whitespace_cnt is None:
+        backend.max_whitespace_cnt = limit
+    if backend.max_whitespace_cnt is None:
+        return
+    dispatch_json = backend.dispatch_json
+    # The builtin grammar has no limit; the same as a schema has.
+    backend.dispatch_json = lambda source: dispatch_json(
+        OBJECT_OR_ARRAY if source == ANY_JSON else source
+    )
 
 
 def vocabulary_of(

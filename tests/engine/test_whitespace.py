@@ -1,0 +1,46 @@
+"""Whitespace in JSON is bounded, so that no answer is filled with blanks."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from client import generate_all
+
+pytestmark = pytest.mark.engine
+
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+PAIR = {"properties": {"a": {"type": "integer"}, "b": {"enum": ["x", "y"]}}, "required": ["a", "b"]}
+
+
+def widest_blank(text: str) -> int:
+    return max(map(len, re.findall(r"\s*", STRING.sub('""', text))))
+
+
+@pytest.mark.parametrize("limit", [2, None])
+@pytest.mark.parametrize("schema", ["$$ANY$$", json.dumps({"type": "object", **PAIR})])
+def test_blanks(serve, small_random_checkpoint, limit, schema):
+    """Without the limit the noise of a random model shows that it would matter."""
+    url = serve(
+        small_random_checkpoint,
+        algorithm="LowConfidence",
+        algorithm_config={
+            "block_size": 16,
+            "threshold": 0.7,
+            "lave": {"json_max_whitespace": limit},
+        },
+        constrained_decoding="lave",
+    ).url
+    bodies = [
+        {
+            "text": "{",
+            "sampling_params": {"json_schema": schema, "max_new_tokens": 90, "sampling_seed": seed},
+        }
+        for seed in range(12)
+    ]
+    texts = [answer.text for answer in generate_all(url, bodies, 8)]
+    for text in texts:
+        json.loads(text)
+    widest = max(map(widest_blank, texts))
+    assert widest <= 2 if limit else widest > 2
