@@ -17,7 +17,14 @@ from importlib.metadata import version
 
 from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
-from lave_plugin.engines.sglang import admission, arguments, config, grammars, stepping
+from lave_plugin.engines.sglang import (
+    admission,
+    arguments,
+    config,
+    grammars,
+    step_times,
+    stepping,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -154,6 +161,13 @@ HOOKS = (
         stepping.with_requests,
         ("self", "forward_batch", "batch"),
         "the only place that has both the tensors of a batch and its requests",
+    ),
+    Hook(
+        "sglang.srt.managers.scheduler.Scheduler.get_internal_state",
+        HookType.AFTER,
+        step_times.report_step_times,
+        ("self", "recv_req"),
+        "shows in /server_info what verification costs",
     ),
     Hook(
         "sglang.srt.managers.scheduler.Scheduler.get_init_info",

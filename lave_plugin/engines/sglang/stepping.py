@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from lave_plugin.candidates import CandidateCutter
 from lave_plugin.engines.sglang.admission import constraint_field
 from lave_plugin.engines.sglang.grammars import constraint_of
 from lave_plugin.engines.sglang.parameters import sampling_of
+from lave_plugin.engines.sglang.step_times import StepTimes
 from lave_plugin.sampling import Draw, draw
 
 
@@ -32,6 +34,8 @@ class ConstrainedStep:
         self._top_k = top_k
         self._cutter: CandidateCutter | None = None
         self._requests: list[Any] = []
+        self.times = StepTimes()
+        self._constrained, self._verifying = 0, 0.0
         # An algorithm without a threshold commits what it commits; a refused proposal
         # then only has its next best tried where nothing else was committed.
         self._threshold = float(getattr(algorithm, "threshold", 1.0))
@@ -39,11 +43,15 @@ class ConstrainedStep:
     @contextmanager
     def on(self, requests: list[Any]) -> Iterator[None]:
         """The requests of the batch, in the order of its rows."""
-        self._requests = requests
+        self._requests, self._constrained, self._verifying = requests, 0, 0.0
+        begin = perf_counter()
         try:
             yield
         finally:
             self._requests = []
+        if self._algorithm.fdfo:  # else these were the many steps of a block
+            seconds = perf_counter() - begin
+            self.times.add(len(requests), self._constrained, seconds, self._verifying)
 
     def __call__(self, forward_batch, full_logits: torch.Tensor, states: list) -> list[bool]:
         """One step; see ``DllmAlgorithm.step`` (``dllm/algorithm/base.py``)."""
@@ -58,6 +66,7 @@ class ConstrainedStep:
         if not rows:
             return self._algorithm_step(forward_batch, full_logits, states)
 
+        begin = perf_counter()
         shape = (forward_batch.batch_size, self._algorithm.block_size)
         ids = forward_batch.input_ids.view(shape)
         logits = full_logits.view(*shape, -1)
@@ -67,7 +76,9 @@ class ConstrainedStep:
         own = {index: logits[index].clone() for index in drawn}
         for index, of_row in drawn.items():
             logits[index] = of_row.as_logits(own[index])  # the algorithm knows no temperature
+        before_algorithm = perf_counter()
         done = list(self._algorithm_step(forward_batch, full_logits, states))
+        after_algorithm = perf_counter()
         for index, of_row in own.items():
             logits[index] = of_row
         outcome = denoise(
@@ -88,6 +99,8 @@ class ConstrainedStep:
             done[row.index] = finished
         for place, error in outcome.errors.items():
             _fail(self._requests[rows[place].index], error)
+        self._constrained = len(rows)
+        self._verifying = perf_counter() - after_algorithm + before_algorithm - begin
         return done
 
     def _row(self, index: int, request: Any) -> Row | None:
