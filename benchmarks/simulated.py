@@ -117,7 +117,7 @@ class Reference:
         return placed + [end] * (count - len(placed))
 
     def between(self, begin: int, end: int, count: int) -> list[tuple[int, int]] | None:
-        """The text from ``begin`` to ``end`` in ``count`` tokens, if splitting some gives so many."""
+        """The text from ``begin`` to ``end`` in ``count`` tokens, some of them split."""
         if not begin <= end <= begin + LONGEST_TOKEN * count:
             return None
         tokens = self._with_offsets(self.text[begin:end], begin)
