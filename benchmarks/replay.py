@@ -32,6 +32,7 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -155,10 +156,19 @@ class TimedCutter(CandidateCutter):
 
     seconds = 0.0
 
-    def cut(self, *arguments, **options):
+    def best(self, *arguments):
+        with self._timed():
+            return super().best(*arguments)
+
+    def cut(self, *arguments):
+        with self._timed():
+            return super().cut(*arguments)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
         begin = time.perf_counter()
         try:
-            return super().cut(*arguments, **options)
+            yield
         finally:
             self.seconds += time.perf_counter() - begin
 
@@ -212,7 +222,7 @@ class Engine:
         before = torch.tensor([self._with_masks(decoding.block) for decoding in running])
         after = torch.tensor([self._with_masks(block) for block in proposed])
         cut_before, begin = self.cutter.seconds, time.perf_counter()
-        outcomes = denoise(
+        outcome = denoise(
             rows,
             before,
             after,
@@ -224,11 +234,12 @@ class Engine:
         elapsed = time.perf_counter() - begin
         self.step_seconds.append(elapsed / len(rows))
         self.lookahead_seconds.append((elapsed - self.cutter.seconds + cut_before) / len(rows))
-        for index, outcome in zip(constrained, outcomes, strict=True):
-            if outcome.error is not None:
-                running[index].error = repr(outcome.error)
+        for place, index in enumerate(constrained):
+            if place in outcome.errors:
+                running[index].error = repr(outcome.errors[place])
             proposed[index] = [
-                MASKED if token == self.mask_id else token for token in outcome.tokens
+                MASKED if token == self.mask_id else token
+                for token in outcome.tokens[place].tolist()
             ]
         return proposed
 
@@ -393,7 +404,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, help="folder of the references")
     parser.add_argument("--vocabulary", type=Path, help="a .tiktoken file")
     parser.add_argument("--slice", type=int, help="tokens of it (8192; 4096 with --quick); 0: all")
-    parser.add_argument("--requests", type=int, help="requests of a cell (40; 6 with --quick)")
+    parser.add_argument("--requests", type=int, help="requests of a cell (40; 5 with --quick)")
     parser.add_argument("--accuracies", type=float, nargs="+")
     parser.add_argument("--thresholds", type=float, nargs="+")
     parser.add_argument("--batch", type=int, default=8)
@@ -402,7 +413,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)  # of slices this small more threads only wait for each other
     quick = options.quick
-    count = options.requests or (6 if quick else 40)
+    count = options.requests or (5 if quick else 40)
     accuracies = options.accuracies or ([0.5, 0.9] if quick else [0.5, 0.7, 0.85, 0.95])
     thresholds = options.thresholds or ([0.7] if quick else [0.7, 0.95])
     size = options.slice if options.slice is not None else (4096 if quick else 8192)
