@@ -8,6 +8,9 @@ from subjects import WORDS
 
 from lave_plugin.grammar.vocabulary import Vocabulary
 
+LONGEST_TOKEN = 24
+"""Bytes of the longest token that ``tokenize`` uses."""
+
 
 def read_vocabulary(path: Path) -> list[bytes]:
     tokens = {}
@@ -44,7 +47,7 @@ def tokenize(vocabulary: Vocabulary, data: bytes) -> list[int]:
     while at < len(data):
         length = next(
             n
-            for n in range(min(24, len(data) - at), 0, -1)
+            for n in range(min(LONGEST_TOKEN, len(data) - at), 0, -1)
             if data[at : at + n] in vocabulary.id_of
         )
         tokens.append(vocabulary.id_of[data[at : at + length]])

@@ -35,5 +35,9 @@ class Canvas:
         return position
 
     def left_after(self, position: int) -> int:
-        """Tokens that may still follow the one at ``position``."""
-        return self.tokens_left - (position + 1 - self.first)
+        """Tokens that may still follow the one at ``position``.
+
+        Not below 0: behind the budget's end the engine cuts the block, so the end tokens
+        that fill it there cost nothing. Anything else needs at least its own end token.
+        """
+        return max(0, self.tokens_left - (position + 1 - self.first))

@@ -104,7 +104,7 @@ def step(
     for at in stuck.tolist():
         row = int(rows[at])
         position, state = positions[at]
-        left = int(tokens_left[row]) - (position + 1 - int(first[row]))
+        left = max(0, int(tokens_left[row]) - (position + 1 - int(first[row])))
         written[row, position] = best_fitting(
             strategies[row].tokens, state, left, by_rank(row, position)
         )

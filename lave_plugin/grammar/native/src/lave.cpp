@@ -187,7 +187,8 @@ bool Lave::recover() {
         row.canvas[position] = witness_[position];
         return true;
     }
-    const std::int64_t left = row.tokens_left - (position + 1 - row.first);
+    const std::int64_t left =
+        std::max<std::int64_t>(0, row.tokens_left - (position + 1 - row.first));
     const Candidates& near = all_[position];
     for (std::int64_t rank = 0; rank < near.count; ++rank) {
         const State following = tokens->advance(here, near.tokens[rank]);

@@ -90,7 +90,9 @@ std::int32_t Searcher::enter(std::int64_t position, State state, std::int32_t be
 
 State Searcher::advance(std::int64_t position, State state, Token token) {
     const State following = row_->tokens->advance(state, token);
-    const std::int64_t left = tokens_left_ - (position + 1 - row_->first);
+    // Behind the budget's end only end tokens stand, and they cost nothing.
+    const std::int64_t left =
+        std::max<std::int64_t>(0, tokens_left_ - (position + 1 - row_->first));
     if (following == kDead || !row_->tokens->finishes_within(following, left)) return kDead;
     return following;
 }
