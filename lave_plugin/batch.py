@@ -116,6 +116,7 @@ class _Step:
         self.mask_id = mask_id
         self.threshold = threshold
         self.errors: dict[int, Exception] = {}
+        self.special = [row.session.tokens.special_tokens for row in rows]
         if [row.index for row in rows] == list(range(len(before))):
             self.logits = logits  # all of the batch: spare the copy
         else:
@@ -163,9 +164,12 @@ class _Step:
         commits = written & self.masked
         self.best = np.where(commits, proposed, self.best)
         never = self.masked & ~self.cutter.allowed(self.logits.shape[-1])[self.best]
+        for place, special in enumerate(self.special):
+            if special:
+                never[place] &= ~np.isin(self.best[place], sorted(special))
         if never.any():
             at = np.stack(never.nonzero())
-            self.best[never] = self.cutter.best(self.logits, at)
+            self.best[never] = self.cutter.best(self.logits, at, self.special)
         return np.where(commits, self.best, proposed)
 
     def _cut(self, places: np.ndarray) -> CandidateArrays:
@@ -174,8 +178,9 @@ class _Step:
             for row, place in enumerate(places.tolist())
             if place in self.rankings
         }
+        special = [self.special[place] for place in places]
         logits, masked, best = self.logits[places], self.masked[places], self.best[places]
-        return self.cutter.cut(logits, masked, best, rankings)
+        return self.cutter.cut(logits, masked, best, rankings, special)
 
     def _ranking(self, place: int) -> torch.Tensor:
         return self.rankings.get(place, self.logits[place])
@@ -187,8 +192,9 @@ class _Step:
             return self._cut(places[rows])
 
         def by_rank(row: int, position: int) -> Iterator[int]:
-            ranking = self._ranking(int(places[row]))[position]
-            return self.cutter.by_rank(ranking, RANKS_IN_RECOVERY)
+            place = int(places[row])
+            ranking = self._ranking(place)[position]
+            return self.cutter.by_rank(ranking, RANKS_IN_RECOVERY, self.special[place])
 
         sessions = [self.rows[place].session for place in places]
         self.canvases[places], errors = batched.step(
@@ -210,7 +216,9 @@ class _Step:
         arrays = self._cut(places)
         for row, place in enumerate(places.tolist()):
             try:
-                candidates = arrays.of_row(row, self._ranking(place), self.cutter)
+                candidates = arrays.of_row(
+                    row, self._ranking(place), self.cutter, self.special[place]
+                )
                 self._step_one(place, candidates, proposed)
             except Exception as error:
                 self._fail(place, error)

@@ -5,7 +5,7 @@ Everything here is a function of logits alone, so all tensor-parallel ranks agre
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,7 +29,13 @@ class CandidateArrays:
     tokens: np.ndarray
     probabilities: np.ndarray
 
-    def of_row(self, row: int, ranking: torch.Tensor, cutter: CandidateCutter) -> Candidates:
+    def of_row(
+        self,
+        row: int,
+        ranking: torch.Tensor,
+        cutter: CandidateCutter,
+        special: frozenset[int] = frozenset(),
+    ) -> Candidates:
         """The same of one row, with the row's ``ranking`` (see ``Candidates``)."""
         tokens, probabilities = {}, {}
         for position, listed in enumerate(self.tokens[row].tolist()):
@@ -37,7 +43,7 @@ class CandidateArrays:
             if count:
                 tokens[position] = listed[:count]
                 probabilities[position] = self.probabilities[row, position, :count].tolist()
-        return Candidates(tokens, probabilities, ranking, cutter)
+        return Candidates(tokens, probabilities, ranking, cutter, special)
 
 
 @dataclass
@@ -49,12 +55,14 @@ class Candidates:
         probabilities: the model's, same shape.
         ranking: ``[block, vocabulary]`` on the device, what the ranks go by, for the rare
             position where no candidate fits.
+        special: the tokens without text that the row's grammar names.
     """
 
     tokens: dict[int, list[int]]
     probabilities: dict[int, list[float]]
     ranking: torch.Tensor = field(repr=False)
     cutter: CandidateCutter = field(repr=False)
+    special: frozenset[int] = frozenset()
     _plausible: dict[float, dict[int, list[int]]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -79,14 +87,18 @@ class Candidates:
     def by_rank(self, position: int, limit: int) -> Iterator[int]:
         """All candidates of ``position``, then the others down to rank ``limit``."""
         yield from self.tokens[position]
-        yield from self.cutter.by_rank(self.ranking[position], limit)
+        yield from self.cutter.by_rank(self.ranking[position], limit, self.special)
 
 
 class CandidateCutter:
     """Cuts candidates from logits for one vocabulary.
 
+    Where rows are given, ``special`` may be as well: for each row the tokens without text
+    that its grammar names.
+
     Args:
-        vocabulary: of the model; ids without text that end nothing are never candidates.
+        vocabulary: of the model; ids without text that end nothing are no candidates, but
+            where a row's grammar names them.
         mask_id: never a candidate either.
         top_k: how many candidates a position has, besides the one to try first.
     """
@@ -101,7 +113,7 @@ class CandidateCutter:
         self._never_on: dict[tuple[torch.device, int], torch.Tensor] = {}
 
     def allowed(self, width: int) -> np.ndarray:
-        """``[width]`` bool: ids that some grammar may allow, with the padding beyond them."""
+        """``[width]`` bool: ids that any grammar may allow, with the padding beyond them."""
         if width not in self._by_width:
             allowed = np.zeros(width, dtype=bool)
             known = self._allowed[:width]
@@ -109,14 +121,35 @@ class CandidateCutter:
             self._by_width[width] = allowed
         return self._by_width[width]
 
-    def never(self, logits: torch.Tensor) -> torch.Tensor:
-        """``[vocabulary]`` bool on the device of ``logits``: what is no candidate."""
+    def never(self, logits: torch.Tensor, special: frozenset[int] = frozenset()) -> torch.Tensor:
+        """``[vocabulary]`` bool on the device of ``logits``: what is no candidate of a row."""
         device, width = logits.device, logits.shape[-1]
         if (device, width) not in self._never_on:
             self._never_on[device, width] = torch.from_numpy(~self.allowed(width)).to(device)
-        return self._never_on[device, width]
+        never = self._never_on[device, width]
+        if special:
+            never = never.clone()
+            never[sorted(special)] = False
+        return never
 
-    def best(self, logits: torch.Tensor, at: np.ndarray) -> np.ndarray:
+    def _fill_never(
+        self, picked: torch.Tensor, rows: Sequence[int], special: Sequence[frozenset[int]]
+    ) -> torch.Tensor:
+        """Minus infinity in place for what is no candidate, in ``[positions, vocabulary]``."""
+        named = []
+        if any(special):
+            named = [(at, token) for at, row in enumerate(rows) for token in special[row]]
+        if not named:
+            return picked.masked_fill_(self.never(picked), float("-inf"))
+        at, tokens = torch.tensor(named, device=picked.device).T
+        kept = picked[at, tokens]
+        picked.masked_fill_(self.never(picked), float("-inf"))
+        picked[at, tokens] = kept
+        return picked
+
+    def best(
+        self, logits: torch.Tensor, at: np.ndarray, special: Sequence[frozenset[int]] = ()
+    ) -> np.ndarray:
         """The most probable candidate of some positions.
 
         Args:
@@ -124,12 +157,14 @@ class CandidateCutter:
             at: int64 ``[2, positions]``, rows and columns.
         """
         rows, columns = torch.from_numpy(at).to(logits.device)
-        picked = logits[rows, columns].masked_fill_(self.never(logits), float("-inf"))
+        picked = self._fill_never(logits[rows, columns], at[0].tolist(), special)
         return picked.argmax(-1).cpu().numpy()
 
-    def by_rank(self, ranking: torch.Tensor, limit: int) -> Iterator[int]:
+    def by_rank(
+        self, ranking: torch.Tensor, limit: int, special: frozenset[int] = frozenset()
+    ) -> Iterator[int]:
         """Ids of one position (``[vocabulary]``), highest first, at most ``limit``."""
-        allowed = ranking.masked_fill(self.never(ranking), float("-inf"))
+        (allowed,) = self._fill_never(ranking[None].clone(), [0], [special])
         ranked = allowed.topk(min(limit, ranking.shape[-1]))
         for token, value in zip(ranked.indices.tolist(), ranked.values.tolist(), strict=True):
             if value == float("-inf"):
@@ -142,6 +177,7 @@ class CandidateCutter:
         masked: np.ndarray,
         first: np.ndarray,
         rankings: Mapping[int, torch.Tensor] = NONE,
+        special: Sequence[frozenset[int]] = (),
     ) -> CandidateArrays:
         """Candidates of several rows.
 
@@ -158,7 +194,8 @@ class CandidateCutter:
         probabilities = np.zeros(tokens.shape, dtype=np.float32)
         rows, columns = masked.nonzero()
         at = torch.from_numpy(np.stack((rows, columns, first[rows, columns]))).to(logits.device)
-        picked = logits[at[0], at[1]].float().masked_fill_(self.never(logits), float("-inf"))
+        # Indexing has made a copy.
+        picked = self._fill_never(logits[at[0], at[1]].float(), rows.tolist(), special)
         log_probabilities = torch.log_softmax(picked, dim=-1)
         ranking = log_probabilities.clone() if rankings else log_probabilities
         for row, of_row in rankings.items():

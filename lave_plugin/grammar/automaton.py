@@ -15,8 +15,20 @@ Three things keep the states few:
   continuations are interned together, as one system of equations (`_resolve`).
 - A state is interned twice: by the items that a byte has led to, and by the items from which a
   byte can be read.
+
+Grammars may speak of tokens. A token is read as its bytes, or as a whole by an edge that names it;
+where both go on, the state behind it is a *union*, which keeps its members apart: whatever is known
+of the ways on from a member then holds of the union.
+
+And they may count them: a rule with a token budget refers to no other, so what is left of the
+budget is kept with the continuation of its items, and `end_token` counts it down between two
+tokens. An item that might need more tokens to the end of its rule than are left, one for each byte,
+is dropped there; so any item that there is can end its rule.
 """
 
+from collections.abc import Iterable, Sequence
+
+from lave_plugin.grammar.nfa import TokenSet
 from lave_plugin.grammar.normal_form import UNREACHABLE, RuleAutomata
 
 DEAD = -1
@@ -25,6 +37,11 @@ END_OF_TEXT = 0
 """The continuation of the root rule: nothing follows."""
 
 Item = tuple[int, int]
+
+# Besides the bytes, these keys are in the transitions of a state: the end of a token, and from
+# _TOKENS on the classes of tokens.
+_END_OF_TOKEN = 256
+_TOKENS = 257
 
 # Which byte a shortest completion takes where several will do: something a human would write and
 # any tokenizer knows. The choice must depend on the state alone.
@@ -45,11 +62,14 @@ class Automaton:
         self._nullable = [rules.distance[start] == 0 for start in rules.start]
         # A node behind which its rule has nothing left to read.
         self._is_tail = [
-            final and not byte_edges and not rule_edges
-            for final, byte_edges, rule_edges in zip(
-                rules.final, rules.byte_edges, rules.rule_edges, strict=True
+            final and not byte_edges and not rule_edges and node not in rules.token_edges
+            for node, (final, byte_edges, rule_edges) in enumerate(
+                zip(rules.final, rules.byte_edges, rules.rule_edges, strict=True)
             )
         ]
+        self.token_classes = TokenClasses(rules.token_sets)
+        self.reads_tokens = bool(rules.token_sets or rules.token_budgets)
+        """Whether a token is more to the grammar than its bytes."""
         self.generation = -1
         """How often the states have been dropped and numbered anew."""
         self.drop_states()
@@ -62,18 +82,26 @@ class Automaton:
         self._waiting: list[tuple[Item, ...]] = [()]
         self._remaining: list[int] = [0]
         self._continuation_ids: dict[frozenset | tuple, int] = {}
+        # With a budget: (the continuation, tokens left) by id, and the other way round.
+        self._budget: dict[int, tuple[int, int]] = {}
+        self._with_budget: dict[tuple[int, int], int] = {}
 
         # States: the items from which a byte can be read, and what is known about each state.
         self._items: list[tuple[Item, ...]] = []
         self._accepting: list[bool] = []
         self._shortest: list[int] = []
-        self._first_byte: list[int | None] = []
+        self._first_symbol: list[int | None] = []
         self._transitions: list[dict[int, int]] = []
         self._by_kernel: dict[frozenset[Item], int] = {}
         self._by_future: dict[tuple[bool, frozenset[Item]], int] = {}
 
-        root = self._rules.start[self._rules.root]
-        self.start = self._state_of(frozenset([(root, END_OF_TEXT)]))
+        # Unions, by their members in order.
+        self._members: dict[int, tuple[int, ...]] = {}
+        self._by_members: dict[tuple[int, ...], int] = {}
+
+        root = self._rules.root
+        behind = self._budgeted(root, END_OF_TEXT)
+        self.start = self._state_of(frozenset([(self._rules.start[root], behind)]))
 
     @property
     def state_count(self) -> int:
@@ -103,6 +131,55 @@ class Automaton:
             state = target
         return state
 
+    def step_token(self, state: int, token: int, is_text: bool) -> int:
+        """The state behind a token that is read as a whole; DEAD if no edge reads it.
+
+        What is not text is read only by an edge that names it. The token must not be one that ends
+        the text.
+        """
+        if state == DEAD:
+            return DEAD
+        return self._step_class(state, self.token_classes.class_of(token, is_text))
+
+    def _step_class(self, state: int, token_class: int) -> int:
+        key = _TOKENS + token_class
+        target = self._transitions[state].get(key)
+        if target is None:
+            target = self._transitions[state][key] = self._unfold_token(state, token_class)
+        return target
+
+    def end_token(self, state: int) -> int:
+        """The state between the token that has led to `state` and the next one."""
+        if state == DEAD or not self._rules.token_budgets:
+            return state
+        target = self._transitions[state].get(_END_OF_TOKEN)
+        if target is None:
+            target = self._transitions[state][_END_OF_TOKEN] = self._end_token(state)
+        return target
+
+    def union(self, states: Iterable[int]) -> int:
+        """The state from which goes on what goes on from any of `states`."""
+        members = {
+            member
+            for state in states
+            if state != DEAD
+            for member in self._members.get(state, (state,))
+        }
+        if len(members) < 2:
+            return members.pop() if members else DEAD
+        key = tuple(sorted(members))
+        union = self._by_members.get(key)
+        if union is None:
+            items = frozenset(item for member in key for item in self._items[member])
+            accepting = any(self._accepting[member] for member in key)
+            union = self._by_members[key] = self._add_state(items, accepting)
+            self._members[union] = key
+        return union
+
+    def members(self, state: int) -> tuple[int, ...]:
+        """The states that a union is of; of another state itself."""
+        return self._members.get(state, (state,))
+
     def accepting(self, state: int) -> bool:
         """Whether the text so far is a sentence."""
         return state != DEAD and self._accepting[state]
@@ -112,7 +189,7 @@ class Automaton:
         return state != DEAD and bool(self._items[state])
 
     def shortest_length(self, state: int) -> int:
-        """Bytes to the nearest end of a sentence, exact."""
+        """Bytes to the nearest end of a sentence, exact; a token read as a whole counts as one."""
         if state == DEAD:
             raise ValueError("a dead state has no completion")
         return self._shortest[state]
@@ -122,18 +199,33 @@ class Automaton:
 
         Which one is a function of the state: the completion of the state behind its first byte is
         the rest of it.
+
+        Raises
+        ------
+        LookupError
+            If a token has to be read as a whole on the way; see `first_symbol`.
         """
         completion = bytearray()
         for _ in range(self.shortest_length(state)):
-            byte = self._first_byte[state]
-            if byte is None:
-                byte = self._first_byte[state] = self._choose_first_byte(state)
+            byte = self.first_symbol(state)
+            if byte < 0:
+                raise LookupError("a token stands on the way, which is no string of bytes")
             completion.append(byte)
             state = self.step(state, byte)
         return bytes(completion)
 
+    def first_symbol(self, state: int) -> int:
+        """What the shortest completion begins with: a byte, or -1 - the index of a token set.
+
+        The state must not accept.
+        """
+        symbol = self._first_symbol[state]
+        if symbol is None:
+            symbol = self._first_symbol[state] = self._choose_first_symbol(state)
+        return symbol
+
     def allowed_bytes(self, state: int) -> bytes:
-        """All bytes that may follow, in ascending order."""
+        """All bytes that may follow within a token, in ascending order."""
         if state == DEAD:
             return b""
         allowed: set[int] = set()
@@ -145,10 +237,17 @@ class Automaton:
     def forced_bytes(self, state: int, limit: int = 64) -> bytes:
         """The longest string, up to `limit` bytes, that is the only way on.
 
-        It stops where the sentence may end, since there the end of text is another way.
+        It stops where the sentence may end, since there the end of text is another way, and where
+        tokens are read as a whole or counted.
         """
         forced = bytearray()
+        token_edges, budget = self._rules.token_edges, self._budget
         while len(forced) < limit and not self.accepting(state):
+            if self.reads_tokens and any(
+                node in token_edges or continuation in budget
+                for node, continuation in self._items[state]
+            ):
+                break
             allowed = self.allowed_bytes(state)
             if len(allowed) != 1:
                 break
@@ -158,6 +257,8 @@ class Automaton:
 
     def _unfold(self, state: int, byte: int) -> int:
         """Scan one byte: move every item over it, then predict and complete."""
+        if state in self._members:
+            return self.union(self.step(member, byte) for member in self._members[state])
         byte_edges = self._rules.byte_edges
         kernel = frozenset(
             (target, continuation)
@@ -167,15 +268,47 @@ class Automaton:
         )
         return self._state_of(kernel) if kernel else DEAD
 
+    def _unfold_token(self, state: int, token_class: int) -> int:
+        """Scan one token as a whole."""
+        if state in self._members:
+            return self.union(
+                self._step_class(member, token_class) for member in self._members[state]
+            )
+        read_by = self.token_classes.read_by[token_class]
+        kernel = frozenset(
+            (target, continuation)
+            for node, continuation in self._items[state]
+            for tokens, target in self._rules.token_edges.get(node, ())
+            if tokens in read_by
+        )
+        return self._state_of(kernel) if kernel else DEAD
+
+    def _end_token(self, state: int) -> int:
+        """Put in place of each item the one that outlives the token."""
+        if state in self._members:
+            return self.union(self.end_token(member) for member in self._members[state])
+        items = set()
+        for node, continuation in self._items[state]:
+            if continuation in self._budget:
+                behind, left = self._budget[continuation]
+                if left - 1 < max(self._rules.distance[node], 1):
+                    continue
+                continuation = self._with_tokens_left(behind, left - 1)
+            items.add((node, continuation))
+        accepting = self._accepting[state]
+        return self._state_with(frozenset(items), accepting) if items or accepting else DEAD
+
     def _state_of(self, kernel: frozenset[Item]) -> int:
         state = self._by_kernel.get(kernel)
         if state is None:
-            items, accepting = self._close(kernel)
-            future = (accepting, items)
-            state = self._by_future.get(future)
-            if state is None:
-                state = self._by_future[future] = self._add_state(items, accepting)
-            self._by_kernel[kernel] = state
+            state = self._by_kernel[kernel] = self._state_with(*self._close(kernel))
+        return state
+
+    def _state_with(self, items: frozenset[Item], accepting: bool) -> int:
+        future = (accepting, items)
+        state = self._by_future.get(future)
+        if state is None:
+            state = self._by_future[future] = self._add_state(items, accepting)
         return state
 
     def _add_state(self, items: frozenset[Item], accepting: bool) -> int:
@@ -187,14 +320,14 @@ class Automaton:
         self._items.append(tuple(sorted(items)))
         self._accepting.append(accepting)
         self._shortest.append(shortest)
-        self._first_byte.append(None)
+        self._first_symbol.append(None)
         self._transitions.append({})
         return len(self._items) - 1
 
     def _close(self, kernel: frozenset[Item]) -> tuple[frozenset[Item], bool]:
         """Earley's predictor and completer, until nothing new comes.
 
-        Returns the items from which a byte can be read, and whether the text may end here.
+        Returns the items from which something can be read, and whether the text may end here.
 
         A rule that is predicted here gets a provisional continuation, since who waits for it is
         known only in the end: -1 - rule. Nothing is completed through a provisional continuation.
@@ -210,7 +343,7 @@ class Automaton:
             node, continuation = pending.pop()
             new: list[Item] = []
             for rule, target in rules.rule_edges[node]:
-                if self._is_tail[target]:
+                if self._is_tail[target] and rule not in rules.token_budgets:
                     new.append((rules.start[rule], continuation))
                     continue
                 waiting.setdefault(rule, set()).add((target, continuation))
@@ -218,7 +351,9 @@ class Automaton:
                 if self._nullable[rule]:
                     new.append((target, continuation))
             if rules.final[node] and continuation >= 0:
-                if continuation == END_OF_TEXT:
+                if continuation == END_OF_TEXT or (
+                    self._budget and self._budget.get(continuation, (None,))[0] == END_OF_TEXT
+                ):
                     accepting = True
                 new.extend(self._waiting[continuation])
             for item in new:
@@ -226,11 +361,13 @@ class Automaton:
                     items.add(item)
                     pending.append(item)
         resolved = self._resolve(waiting)
-        byte_edges = rules.byte_edges
+        if rules.token_budgets:
+            resolved = {rule: self._budgeted(rule, behind) for rule, behind in resolved.items()}
+        byte_edges, token_edges = rules.byte_edges, rules.token_edges
         return frozenset(
             (node, continuation if continuation >= 0 else resolved[-1 - continuation])
             for node, continuation in items
-            if byte_edges[node]
+            if byte_edges[node] or node in token_edges
         ), accepting
 
     def _resolve(self, waiting: dict[int, set[Item]]) -> dict[int, int]:
@@ -271,6 +408,23 @@ class Automaton:
                 self._fill_loop(equations, resolved)
         return resolved
 
+    def _budgeted(self, rule: int, continuation: int) -> int:
+        """The continuation of a rule that begins here: the token at hand is not counted."""
+        budget = self._rules.token_budgets.get(rule)
+        return continuation if budget is None else self._with_tokens_left(continuation, budget + 1)
+
+    def _with_tokens_left(self, continuation: int, left: int) -> int:
+        """`continuation` behind a rule that may still read from `left` tokens, the one at hand
+        included."""
+        key = (continuation, left)
+        found = self._with_budget.get(key)
+        if found is None:
+            found = self._with_budget[key] = len(self._waiting)
+            self._budget[found] = key
+            self._waiting.append(self._waiting[continuation])
+            self._remaining.append(self._remaining[continuation])
+        return found
+
     def _continuation(self, key: frozenset | tuple, waiting: tuple[Item, ...]) -> int:
         """The id of a continuation; one that is part of a loop is filled afterwards."""
         found = self._continuation_ids.get(key)
@@ -307,8 +461,8 @@ class Automaton:
                     remaining[member] = shortest
                     changed = True
 
-    def _choose_first_byte(self, state: int) -> int:
-        """The preferred byte among those that lie on a shortest completion."""
+    def _choose_first_symbol(self, state: int) -> int:
+        """The preferred byte among those that lie on a shortest completion, else a token set."""
         distance, remaining = self._rules.distance, self._remaining
         after = self._shortest[state] - 1
         best = None
@@ -318,7 +472,48 @@ class Automaton:
                     byte = min(range(low, high + 1), key=_RANK.__getitem__)
                     if best is None or _RANK[byte] < _RANK[best]:
                         best = byte
-        return best
+        if best is not None:
+            return best
+        return -1 - min(
+            tokens
+            for node, continuation in self._items[state]
+            for tokens, target in self._rules.token_edges.get(node, ())
+            if distance[target] + remaining[continuation] == after
+        )
+
+
+class TokenClasses:
+    """Tokens that no set of a grammar tells apart are one class.
+
+    Class 2 * signature + is_text, where a signature stands for the sets that list the token; 0 for
+    the tokens that none does.
+    """
+
+    def __init__(self, sets: Sequence[TokenSet]) -> None:
+        listed_in: dict[int, list[int]] = {}
+        for index, tokens in enumerate(sets):
+            for token in tokens.ids:
+                listed_in.setdefault(token, []).append(index)
+        signatures: dict[tuple[int, ...], int] = {(): 0}
+        self.signature = {
+            token: signatures.setdefault(tuple(indices), len(signatures))
+            for token, indices in sorted(listed_in.items())
+        }
+        """Of the tokens that are listed, in ascending order."""
+        excluding = {index for index, tokens in enumerate(sets) if tokens.excluded}
+        self.read_by: list[frozenset[int]] = []
+        """For each class the sets that hold its tokens."""
+        for signature in signatures:
+            named = set(signature) - excluding
+            self.read_by += [frozenset(named), frozenset(named | excluding.difference(signature))]
+        self.named = frozenset(
+            token for tokens in sets if not tokens.excluded for token in tokens.ids
+        )
+        """Tokens that a grammar takes because it names them."""
+
+    def class_of(self, token: int, is_text: bool) -> int:
+        """The class of a token that doesn't end the text."""
+        return 2 * self.signature.get(token, 0) + is_text
 
 
 def _components(depends_on: dict[int, list[int]]) -> list[list[int]]:

@@ -1,5 +1,7 @@
 """From a compiled xgrammar grammar to its automaton."""
 
+from collections.abc import Container
+
 import xgrammar
 
 from lave_plugin.grammar.automaton import Automaton
@@ -10,12 +12,12 @@ OBJECT_OR_ARRAY = '{"anyOf": [{"type": "object"}, {"type": "array"}]}'
 whitespace, which a schema's grammar can have."""
 
 
-def automaton_of(compiled: xgrammar.CompiledGrammar) -> Automaton:
-    """The states of a compiled grammar.
+def automaton_of(compiled: xgrammar.CompiledGrammar, never: Container[int] = ()) -> Automaton:
+    """The states of a compiled grammar, which may name tokens but can't have those in `never`.
 
     Raises
     ------
     UnsupportedGrammar
         If the grammar has something that can't be modelled, or has no sentence.
     """
-    return states_of_text(str(compiled.grammar))
+    return states_of_text(str(compiled.grammar), never)

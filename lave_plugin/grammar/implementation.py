@@ -6,6 +6,7 @@ makes a missing native part an error, anything else takes it where it is there.
 
 import logging
 import os
+from collections.abc import Container
 from functools import cache
 from types import ModuleType
 
@@ -22,8 +23,10 @@ def states_of(rules: RuleAutomata) -> automaton.Automaton:
     return automaton.Automaton(rules) if native is None else native.Automaton(rules)
 
 
-def states_of_text(text: str) -> automaton.Automaton:
+def states_of_text(text: str, never: Container[int] = ()) -> automaton.Automaton:
     """The states of a grammar in xgrammar's printed normal form.
+
+    `never` is that of `normal_form.read_normal_form`.
 
     Raises
     ------
@@ -32,10 +35,10 @@ def states_of_text(text: str) -> automaton.Automaton:
     """
     native = _native()
     if native is None:
-        return automaton.Automaton(read_normal_form(text))
+        return automaton.Automaton(read_normal_form(text, never))
     from lave_plugin.grammar.native.reader import read_normal_form as read_natively
 
-    return native.Automaton(read_natively(text))
+    return native.Automaton(read_natively(text, never))
 
 
 def states_over(

@@ -1,7 +1,8 @@
 """One rule's automaton while it is being built, and how it becomes deterministic.
 
-Symbols are bytes and rules alike: an edge either reads a byte out of a range or a whole rule.
-Determinism is meant over those symbols, so a byte edge and a rule edge can still leave one node.
+Symbols are bytes, rules and sets of tokens alike: an edge reads a byte out of a range, a whole
+rule, or one token whatever its bytes. Determinism is meant over those symbols, so edges of two
+kinds can still leave one node.
 """
 
 import itertools
@@ -15,12 +16,23 @@ from lave_plugin.grammar.utf8 import DECODER, CodePointRange, byte_sequences
 _GROWTH_LIMIT = 8
 
 
+class TokenSet(NamedTuple):
+    """One token as a whole: one of `ids`, or any token of text but those."""
+
+    ids: tuple[int, ...]
+    excluded: bool
+
+
 class Node(NamedTuple):
-    """A node of a finished automaton: byte edges (low, high, target), rule edges (rule, target)."""
+    """A node of a finished automaton."""
 
     final: bool
     byte_edges: tuple[tuple[int, int, int], ...]
+    """(low, high, target)"""
     rule_edges: tuple[tuple[str, int], ...]
+    """(rule, target)"""
+    token_edges: tuple[tuple[TokenSet, int], ...] = ()
+    """(tokens, target)"""
 
 
 class Nfa:
@@ -37,6 +49,7 @@ class Nfa:
         self.node_count = 2
         self.byte_edges: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
         self.rule_edges: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
+        self.token_edges: defaultdict[int, list[tuple[TokenSet, int]]] = defaultdict(list)
         self.empty_edges: defaultdict[int, list[int]] = defaultdict(list)
 
     def new_node(self) -> int:
@@ -45,6 +58,9 @@ class Nfa:
 
     def add_rule(self, rule: str, source: int, target: int) -> None:
         self.rule_edges[source].append((rule, target))
+
+    def add_tokens(self, tokens: TokenSet, source: int, target: int) -> None:
+        self.token_edges[source].append((tokens, target))
 
     def add_text(self, source: int, data: bytes, target: int) -> None:
         for byte in data[:-1]:
@@ -104,13 +120,18 @@ def determinise(nfa: Nfa) -> list[Node]:
     nondeterminism in its stride, it only holds more items.
     """
     closures = _closures(nfa)
-    nodes = _powerset(nfa, closures, limit=_GROWTH_LIMIT * nfa.node_count + 64)
+    nodes = _powerset(nfa, closures)
     return _without_empty_edges(nfa, closures) if nodes is None else nodes
+
+
+def powerset(nfa: Nfa) -> list[Node] | None:
+    """The powerset automaton, or None where it outgrows the limit."""
+    return _powerset(nfa, _closures(nfa))
 
 
 def _closures(nfa: Nfa) -> list[tuple[int, ...]]:
     """For each node the nodes with edges, or the end, that are reached by reading nothing."""
-    matters = nfa.byte_edges.keys() | nfa.rule_edges.keys() | {nfa.end}
+    matters = nfa.byte_edges.keys() | nfa.rule_edges.keys() | nfa.token_edges.keys() | {nfa.end}
     closures = [(node,) if node in matters else () for node in range(nfa.node_count)]
     for node in nfa.empty_edges:
         seen = {node}
@@ -124,7 +145,8 @@ def _closures(nfa: Nfa) -> list[tuple[int, ...]]:
     return closures
 
 
-def _powerset(nfa: Nfa, closures: list[tuple[int, ...]], limit: int) -> list[Node] | None:
+def _powerset(nfa: Nfa, closures: list[tuple[int, ...]]) -> list[Node] | None:
+    limit = _GROWTH_LIMIT * nfa.node_count + 64
     start = closures[nfa.start]
     numbers = {start: 0}
     subsets = [start]
@@ -153,13 +175,23 @@ def _powerset(nfa: Nfa, closures: list[tuple[int, ...]], limit: int) -> list[Nod
             byte_edges = [edge for member in subset for edge in nfa.byte_edges.get(member, ())]
             rule_edges = [edge for member in subset for edge in nfa.rule_edges.get(member, ())]
         final = nfa.end in subset
-        if len(byte_edges) == 1 and not rule_edges:  # inside a literal, the most frequent case
+        token_edges = (
+            [edge for member in subset for edge in nfa.token_edges.get(member, ())]
+            if nfa.token_edges
+            else ()
+        )
+        if (
+            len(byte_edges) == 1 and not rule_edges and not token_edges
+        ):  # inside a literal, the most frequent case
             low, high, target = byte_edges[0]
             nodes.append(Node(final, ((low, high, number_of((target,))),), ()))
             continue
         by_rule: dict[str, list[int]] = {}
         for rule, target in rule_edges:
             by_rule.setdefault(rule, []).append(target)
+        by_tokens: dict[TokenSet, list[int]] = {}
+        for tokens, target in token_edges:
+            by_tokens.setdefault(tokens, []).append(target)
         nodes.append(
             Node(
                 final,
@@ -167,6 +199,7 @@ def _powerset(nfa: Nfa, closures: list[tuple[int, ...]], limit: int) -> list[Nod
                     (low, high, number_of(targets)) for low, high, targets in _disjoint(byte_edges)
                 ),
                 tuple((rule, number_of(by_rule[rule])) for rule in sorted(by_rule)),
+                tuple((tokens, number_of(by_tokens[tokens])) for tokens in sorted(by_tokens)),
             )
         )
     return nodes
@@ -211,7 +244,10 @@ def _without_empty_edges(nfa: Nfa, closures: list[tuple[int, ...]]) -> list[Node
     for closure in closures:
         byte_edges = [edge for member in closure for edge in nfa.byte_edges.get(member, ())]
         rule_edges = [edge for member in closure for edge in nfa.rule_edges.get(member, ())]
-        nodes.append(Node(nfa.end in closure, tuple(byte_edges), tuple(rule_edges)))
+        token_edges = [edge for member in closure for edge in nfa.token_edges.get(member, ())]
+        nodes.append(
+            Node(nfa.end in closure, tuple(byte_edges), tuple(rule_edges), tuple(token_edges))
+        )
     return nodes
 
 

@@ -12,22 +12,26 @@ is deterministic over its symbols, and nodes with equal futures are shared betwe
 import gc
 import heapq
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
 from lave_plugin.grammar.dispatch import build_dispatch
 from lave_plugin.grammar.errors import UnsupportedGrammar
-from lave_plugin.grammar.nfa import Nfa, Node, determinise
+from lave_plugin.grammar.limits import apply_limits, inline
+from lave_plugin.grammar.nfa import Nfa, Node, TokenSet, determinise
 from lave_plugin.grammar.notation import (
     Body,
     CharClass,
     Dispatch,
     Element,
+    Limited,
+    Macro,
     Regex,
     Repeat,
     RuleRef,
+    Substring,
     Text,
     read_rules,
 )
@@ -58,11 +62,26 @@ class RuleAutomata:
     final: list[bool] = field(default_factory=list)
     """For each node whether its rule may end there."""
     distance: list[int] = field(default_factory=list)
-    """For each node the fewest bytes to the end of its rule."""
+    """For each node the fewest bytes to the end of its rule; a token edge counts as one."""
+    token_sets: list[TokenSet] = field(default_factory=list)
+    """What the token edges of the grammar read."""
+    token_edges: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    """For the nodes that have some (set, target): one token of the set leads to target."""
+    token_budgets: dict[int, int] = field(default_factory=dict)
+    """For the rules that have one: how many tokens may begin inside a string of the rule. Such a
+    rule refers to no other."""
 
 
-def read_normal_form(text: str) -> RuleAutomata:
+def read_normal_form(text: str, never: Container[int] = ()) -> RuleAutomata:
     """Read `str(compiled.grammar)`.
+
+    Parameters
+    ----------
+    text
+        The grammar as xgrammar prints it.
+    never
+        Tokens that no answer may hold even where the grammar names them: those that end it, the
+        mask, ids without a token.
 
     Raises
     ------
@@ -75,9 +94,17 @@ def read_normal_form(text: str) -> RuleAutomata:
             raise UnsupportedGrammar(
                 "The grammar has no rule named 'root'; print it with xgrammar."
             )
-        linker = _Linker()
-        linker.link(_RuleBuilder(split_long_repetition(fold_powers(rules))).build_all())
+        linker = _Linker(_token_budgets(rules))
+        linker.link(_RuleBuilder(split_long_repetition(fold_powers(rules)), never).build_all())
         return linker.finish()
+
+
+def _token_budgets(rules: dict[str, Body]) -> dict[str, int]:
+    return {
+        name: body.limits.max_tokens
+        for name, body in rules.items()
+        if isinstance(body, Limited) and body.limits.max_tokens is not None
+    }
 
 
 @contextmanager
@@ -99,8 +126,9 @@ def _collector_paused() -> Iterator[None]:
 class _RuleBuilder:
     """Builds the automata of the rules that are reachable from the root and not used in place."""
 
-    def __init__(self, rules: dict[str, Body]) -> None:
+    def __init__(self, rules: dict[str, Body], never: Container[int]) -> None:
         self._rules = rules
+        self._never = never
         self._reached, self._in_place = self._count_uses()
 
     def build_all(self) -> dict[str, list[Node]]:
@@ -109,14 +137,24 @@ class _RuleBuilder:
         for name in self._reached:
             if name in self._in_place:
                 continue
-            body = self._rules[name]
+            body = self._unlimited(name)
             if isinstance(body, Dispatch):
                 automata[name] = build_dispatch(body)
             elif isinstance(body, Regex):
                 automata.update(self._build_regex(name, body))
+            elif isinstance(body, Substring):
+                automata[name] = determinise(_any_run_of(body.chunks))
             else:
                 automata[name] = determinise(self._build_choice(name))
+        limited = [name for name in automata if isinstance(self._rules.get(name), Limited)]
+        for name in limited:
+            alone = inline(automata, name, set(limited))
+            automata[name] = apply_limits(name, alone, self._rules[name].limits)
         return automata
+
+    def _unlimited(self, name: str) -> Body:
+        body = self._rules[name]
+        return body.body if isinstance(body, Limited) else body
 
     def _count_uses(self) -> tuple[list[str], set[str]]:
         """Rules in the order in which they are reached, and those that have a single use.
@@ -128,7 +166,7 @@ class _RuleBuilder:
         pending = ["root"]
         while pending:
             name = pending.pop()
-            body = self._rules[name]
+            body = self._unlimited(name)
             for callee in references(body):
                 if callee not in self._rules:
                     raise UnsupportedGrammar(
@@ -140,7 +178,7 @@ class _RuleBuilder:
             if isinstance(body, Dispatch):
                 uses.update({callee: 2 for callee in references(body)})
                 continue
-            if isinstance(body, Regex):
+            if isinstance(body, Macro):
                 continue
             for sequence in body:
                 for position, element in enumerate(sequence):
@@ -148,7 +186,7 @@ class _RuleBuilder:
                         uses[element.element.name] += 2
                     elif isinstance(element, RuleRef) and not _is_loop(name, sequence, position):
                         uses[element.name] += 1
-        plain = (name for name in reached if not isinstance(self._rules[name], Dispatch | Regex))
+        plain = (name for name in reached if not isinstance(self._rules[name], Macro | Limited))
         return list(reached), {name for name in plain if uses[name] == 1}
 
     def _build_regex(self, name: str, regex: Regex) -> dict[str, list[Node]]:
@@ -183,7 +221,7 @@ class _RuleBuilder:
         With A ::= p A | A q | b, the language of A is p* b q*: a reference to the rule itself at
         the end leads back to its entry, one at the beginning is left out and starts at the exit.
         """
-        body = self._rules[rule]
+        body = self._unlimited(rule)
         entry, leave = source, target
         if any(sequence and sequence[-1] == RuleRef(rule) for sequence in body):
             entry = nfa.new_node()
@@ -212,9 +250,26 @@ class _RuleBuilder:
                 nfa.add_rule(name, before, after)
             case CharClass(ranges):
                 nfa.add_class(before, ranges, after)
+            case TokenSet(ids, excluded):
+                if not excluded:
+                    element = TokenSet(tuple(t for t in ids if t not in self._never), False)
+                if excluded or element.ids:
+                    nfa.add_tokens(element, before, after)
             case Repeat(inner, low, high):
                 add_one = partial(self._add_element, nfa, inner)
                 nfa.add_repeat(before, add_one, low, high, after)
+
+
+def _any_run_of(chunks: tuple[bytes, ...]) -> Nfa:
+    """Neighbouring chunks, from any of them to any other, or nothing."""
+    nfa = Nfa()
+    between = [nfa.new_node() for _ in range(len(chunks) + 1)]
+    for node in between:
+        nfa.empty_edges[nfa.start].append(node)
+        nfa.empty_edges[node].append(nfa.end)
+    for chunk, before, after in zip(chunks, between, between[1:], strict=False):
+        nfa.add_text(before, chunk, after)
+    return nfa
 
 
 def _is_loop(rule: str, sequence: tuple[Element, ...], position: int) -> bool:
@@ -230,23 +285,28 @@ def _starts_with_itself(rule: str, sequence: tuple[Element, ...]) -> bool:
 class _Linker:
     """Puts the automata into one numbering, in which equal futures share their nodes."""
 
-    def __init__(self) -> None:
+    def __init__(self, token_budgets: dict[str, int]) -> None:
+        self._token_budgets = token_budgets
         self._out = RuleAutomata()
         self._rule_ids: dict[str, int] = {}
         self._node_of: dict[tuple, int] = {}
-        self._rule_at: dict[int, int] = {}
+        self._rule_at: dict[tuple[int, int | None], int] = {}
+        self._set_ids: dict[TokenSet, int] = {}
 
     def link(self, automata: dict[str, list[Node]]) -> None:
         for name in _callees_first(automata, "root"):
             start = self._link_rule(automata[name])
+            key = (start, self._token_budgets.get(name))
             if name not in self._rule_ids:  # not yet referred to, so it may be an old rule
-                if start in self._rule_at:
-                    self._rule_ids[name] = self._rule_at[start]
+                if key in self._rule_at:
+                    self._rule_ids[name] = self._rule_at[key]
                     continue
                 self._rule_id(name)
             rule = self._rule_ids[name]
             self._out.start[rule] = start
-            self._rule_at.setdefault(start, rule)
+            if name in self._token_budgets:
+                self._out.token_budgets[rule] = self._token_budgets[name]
+            self._rule_at.setdefault(key, rule)
         self._out.root = self._rule_ids["root"]
 
     def finish(self) -> RuleAutomata:
@@ -268,6 +328,11 @@ class _Linker:
                 if out.distance[target] < UNREACHABLE
                 and out.distance[out.start[rule]] < UNREACHABLE
             )
+        for node, edges in out.token_edges.items():
+            out.token_edges[node] = tuple(
+                edge for edge in edges if out.distance[edge[1]] < UNREACHABLE
+            )
+        out.token_sets = list(self._set_ids)
         return out
 
     def _rule_id(self, name: str) -> int:
@@ -288,6 +353,9 @@ class _Linker:
             for _, target in node.rule_edges:
                 if target not in numbers and target != index:
                     numbers[target] = self._new_node()
+            for _, target in node.token_edges:
+                if target not in numbers and target != index:
+                    numbers[target] = self._new_node()
             itself = numbers.get(index, -1)
             byte_edges = tuple(
                 (low, high, itself if target == index else numbers[target])
@@ -297,8 +365,15 @@ class _Linker:
                 (self._rule_id(rule), itself if target == index else numbers[target])
                 for rule, target in node.rule_edges
             )
-            numbers[index] = self._place(itself, node.final, byte_edges, rule_edges)
+            token_edges = tuple(
+                (self._set_id(tokens), itself if target == index else numbers[target])
+                for tokens, target in node.token_edges
+            )
+            numbers[index] = self._place(itself, node.final, byte_edges, rule_edges, token_edges)
         return numbers[0]
+
+    def _set_id(self, tokens: TokenSet) -> int:
+        return self._set_ids.setdefault(tokens, len(self._set_ids))
 
     def _new_node(self) -> int:
         out = self._out
@@ -307,15 +382,22 @@ class _Linker:
         out.final.append(False)
         return len(out.final) - 1
 
-    def _place(self, number: int, final: bool, byte_edges: tuple, rule_edges: tuple) -> int:
+    def _place(
+        self,
+        number: int,
+        final: bool,
+        byte_edges: tuple,
+        rule_edges: tuple,
+        token_edges: tuple,
+    ) -> int:
         """Fill the node `number`; if that is -1, share the node that has these edges."""
-        key = (final, byte_edges, rule_edges)
+        key = (final, byte_edges, rule_edges, token_edges)
         if number < 0:
             known = self._node_of.get(key)
             if known is not None:
                 return known
             number = self._node_of[key] = self._new_node()
-            if any(edge[-1] < 0 for edge in byte_edges + rule_edges):
+            if any(edge[-1] < 0 for edge in byte_edges + rule_edges + token_edges):
                 byte_edges = tuple(
                     (low, high, number if target < 0 else target)
                     for low, high, target in byte_edges
@@ -323,9 +405,14 @@ class _Linker:
                 rule_edges = tuple(
                     (rule, number if target < 0 else target) for rule, target in rule_edges
                 )
+                token_edges = tuple(
+                    (tokens, number if target < 0 else target) for tokens, target in token_edges
+                )
         self._out.final[number] = final
         self._out.byte_edges[number] = byte_edges
         self._out.rule_edges[number] = rule_edges
+        if token_edges:
+            self._out.token_edges[number] = token_edges
         return number
 
 
@@ -356,7 +443,7 @@ def _targets_first(nodes: list[Node]) -> list[int]:
 
     def targets(index: int):
         node = nodes[index]
-        return iter([edge[-1] for edge in (*node.byte_edges, *node.rule_edges)])
+        return iter([edge[-1] for edge in (*node.byte_edges, *node.rule_edges, *node.token_edges)])
 
     order: list[int] = []
     visited = {0}
@@ -390,6 +477,8 @@ def shortest_distances(rules: RuleAutomata) -> list[int]:
         rules_at.setdefault(start, []).append(rule)
     for node in range(count):
         for _, _, target in rules.byte_edges[node]:
+            byte_sources[target].append(node)
+        for _, target in rules.token_edges.get(node, ()):
             byte_sources[target].append(node)
         for rule, target in rules.rule_edges[node]:
             rule_sources[target].append((node, rule))

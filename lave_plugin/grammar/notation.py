@@ -10,6 +10,7 @@
       loop_after_dispatch=true,
       excludes=("</s>")
     )
+    thought[max_tokens=99] ::= ("" | (ExcludeToken(7) thought)) (=(Token(7)))
 
 A body is a choice of sequences, or one macro. `(=...)` behind a body is a hint for xgrammar's mask
 cache and says nothing about the language. Escapes stand for code points, not for bytes.
@@ -20,6 +21,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from lave_plugin.grammar.errors import UnsupportedGrammar
+from lave_plugin.grammar.nfa import TokenSet
 from lave_plugin.grammar.utf8 import CodePointRange, complement, normalise_ranges
 
 
@@ -44,7 +46,7 @@ class RuleRef(NamedTuple):
 class Repeat(NamedTuple):
     """`element` at least `low` and at most `high` times; None means without bound."""
 
-    element: Text | CharClass | RuleRef
+    element: Text | CharClass | RuleRef | TokenSet
     low: int
     high: int | None
 
@@ -63,9 +65,33 @@ class Regex(NamedTuple):
     source: str
 
 
-Element = Text | CharClass | RuleRef | Repeat
+class Substring(NamedTuple):
+    """Neighbouring chunks of a text, from any chunk to any other, or nothing."""
+
+    chunks: tuple[bytes, ...]
+
+
+class Limits(NamedTuple):
+    """What the attributes of a rule take away from the language of its body."""
+
+    lazy: bool = False
+    """The first match in the text is the only one: no match begins with a shorter match."""
+    max_chars: int | None = None
+    max_tokens: int | None = None
+    """Tokens that begin inside a match, besides the one in which the match itself begins."""
+
+
+class Limited(NamedTuple):
+    """A body with limits."""
+
+    body: "tuple[Sequence, ...] | Dispatch | Regex | Substring"
+    limits: Limits
+
+
+Element = Text | CharClass | RuleRef | TokenSet | Repeat
 Sequence = tuple[Element, ...]
-Body = tuple[Sequence, ...] | Dispatch | Regex
+Macro = Dispatch | Regex | Substring
+Body = tuple[Sequence, ...] | Macro | Limited
 
 _RULE = re.compile(r'^([^\s\["(]+)(?:\[((?:[^\]"]|"(?:[^"\\]|\\.)*")*)\])? ::= ', re.MULTILINE)
 
@@ -83,6 +109,7 @@ _TOKEN = re.compile(
     | (?P<class>{_CLASS})
     | (?P<star>\*)
     | (?P<repeat>{_BOUNDS})
+    | (?P<tokens>(?:Exclude)?Token\([\d,\s]*\))
     | (?P<macro>[A-Za-z]+\((?=[^)]))
     | (?P<name>[^\s"\[\](){{}}|*,=]+)
     | (?P<open>\()
@@ -100,6 +127,15 @@ _DISPATCH_MACRO = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _TRIGGER = re.compile(rf"\(({_STRING}),\s([^\s()]+)\)", re.DOTALL)
+_TOKEN_DISPATCH_MACRO = re.compile(
+    r"""TokenTagDispatch\(\s*
+        (?P<triggers>(?:\(\d+,\s[^\s()]+\),\s*)*)
+        loop_after_dispatch=(?P<loops>true|false),\s*
+        excludes=\((?P<excludes>[\d,\s]*)\)\s*\)""",
+    re.VERBOSE,
+)
+_TOKEN_TRIGGER = re.compile(r"\((\d+),\s([^\s()]+)\)")
+_SUBSTRING_MACRO = re.compile(rf"Substring\(((?:{_STRING}(?:,\s)?)*)\)", re.DOTALL)
 
 _ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))", re.DOTALL)
 _NAMED_ESCAPES = {
@@ -115,8 +151,14 @@ _NAMED_ESCAPES = {
 }
 _CLASS_ITEM = re.compile(r"(\\(?:x..|u....|U.{8}|.)|[^\\])(?:-(\\(?:x..|u....|U.{8}|.)|[^\\]))?")
 
-# A rule that carries one of these attributes still has the language that its body says.
-_HARMLESS_ATTRIBUTES = re.compile(r'capture="(?:[^"\\]|\\.)*"')
+# A rule that carries one of these attributes still has the language that its body says: they name
+# what was matched, how to sample it, or (Lark's `suffix` and `stop`, whose language is in the body)
+# how much of it to hide.
+_HARMLESS_ATTRIBUTES = re.compile(
+    rf"(?:stop_)?capture={_STRING}|temperature=[^,\s]+"
+    r"|capture_hidden_(?:suffix_bytes|stop_bytes|body_rule_id|marker_rule_id)=\d+"
+)
+_LIMIT = re.compile(r"(lazy)|(max_chars|max_tokens)=(\d+)")
 
 
 def read_rules(text: str) -> dict[str, Body]:
@@ -130,19 +172,33 @@ def read_rules(text: str) -> dict[str, Body]:
     rules: dict[str, Body] = {}
     for header, end in zip(headers, ends, strict=True):
         name, attributes = header.groups()
-        if attributes:
-            _check_attributes(name, attributes)
-        rules[name] = _read_body(name, text, header.end(), end)
+        limits = _read_limits(name, attributes or "")
+        body = _read_body(name, text, header.end(), end)
+        rules[name] = _with_limits(body, limits)
     return rules
 
 
-def _check_attributes(rule: str, attributes: str) -> None:
-    rest = _HARMLESS_ATTRIBUTES.sub("", attributes).strip(", ")
+def _with_limits(body: "tuple[Sequence, ...] | Macro", limits: Limits) -> Body:
+    """Counted characters of one class, which is what any text is, are a repetition."""
+    match body:
+        case ((Repeat(CharClass() as characters, 0, None),),) if limits.max_chars is not None:
+            body = ((Repeat(characters, 0, limits.max_chars),),)
+            limits = limits._replace(max_chars=None)
+    return body if limits == Limits() else Limited(body, limits)
+
+
+def _read_limits(rule: str, attributes: str) -> Limits:
+    rest = _HARMLESS_ATTRIBUTES.sub("", attributes)
+    found = {
+        lazy or name: True if lazy else int(number) for lazy, name, number in _LIMIT.findall(rest)
+    }
+    rest = _LIMIT.sub("", rest).strip(", ")
     if rest:
         raise UnsupportedGrammar(
-            f"Rule {rule!r} has the attribute {rest!r}, which depends on how the text was"
-            " generated and not only on the text; leave it out."
+            f"Rule {rule!r} has the attribute {rest!r}, which this version of the plugin does not"
+            " know; leave it out."
         )
+    return Limits(**found)
 
 
 def _read_body(rule: str, text: str, start: int, end: int) -> Body:
@@ -156,6 +212,17 @@ def _read_body(rule: str, text: str, start: int, end: int) -> Body:
                 " does not know; write it as an EBNF rule."
             )
         return Regex(macro.group())
+    if text.startswith("TokenTagDispatch(", start):
+        return _read_token_dispatch(rule, text, start, end)
+    if text.startswith("Substring(", start):
+        macro = _SUBSTRING_MACRO.match(text, start, end)
+        if macro is None:
+            raise UnsupportedGrammar(
+                f"Rule {rule!r} has a Substring(...) with arguments that this version of the"
+                " plugin does not know; give it chunks of text only."
+            )
+        chunks = (_encode(rule, chunk) for chunk in re.findall(_STRING, macro[1], re.DOTALL))
+        return Substring(tuple(chunk for chunk in chunks if chunk))
     return _read_choice(rule, text, start, end)
 
 
@@ -173,6 +240,31 @@ def _read_dispatch(rule: str, text: str, start: int, end: int) -> Dispatch:
     return Dispatch(triggers, macro["loops"] == "true", excludes)
 
 
+def _read_token_dispatch(rule: str, text: str, start: int, end: int) -> tuple[Sequence, ...]:
+    """Free tokens in which a trigger hands over to a rule, as the choice that it is."""
+    macro = _TOKEN_DISPATCH_MACRO.match(text, start, end)
+    if macro is None:
+        raise UnsupportedGrammar(
+            f"Rule {rule!r} has a TokenTagDispatch(...) with arguments that this version of the"
+            " plugin does not know; use triggers, loop_after_dispatch and excludes only."
+        )
+    triggers = [(int(token), target) for token, target in _TOKEN_TRIGGER.findall(macro["triggers"])]
+    not_free = {token for token, _ in triggers} | set(_read_ids(macro["excludes"]))
+    loop = (RuleRef(rule),) if macro["loops"] == "true" else ()
+    return (
+        (),
+        (TokenSet(tuple(sorted(not_free)), excluded=True), RuleRef(rule)),
+        *(
+            (TokenSet((token,), excluded=False), RuleRef(target), *loop)
+            for token, target in triggers
+        ),
+    )
+
+
+def _read_ids(numbers: str) -> tuple[int, ...]:
+    return tuple(sorted({int(number) for number in re.findall(r"\d+", numbers)}))
+
+
 def _read_choice(rule: str, text: str, start: int, end: int) -> tuple[Sequence, ...]:
     """`((a b) | (c))`: the outer pair of parentheses, then alternatives split by bars."""
     alternatives: list[Sequence] = []
@@ -186,7 +278,7 @@ def _read_choice(rule: str, text: str, start: int, end: int) -> tuple[Sequence, 
         if (
             kind is None
             or (kind == "open" and depth == 2)
-            or (kind in ("star", "repeat") and before not in ("string", "class", "name"))
+            or (kind in ("star", "repeat") and before not in ("string", "class", "name", "tokens"))
         ):
             raise UnsupportedGrammar(
                 f"Rule {rule!r} is not in xgrammar's normal form at"
@@ -216,10 +308,13 @@ def _read_choice(rule: str, text: str, start: int, end: int) -> tuple[Sequence, 
             case "choice":
                 alternatives.append(tuple(sequence))
                 sequence = []
+            case "tokens":
+                excluded = token.group().startswith("Exclude")
+                sequence.append(TokenSet(_read_ids(token.group()), excluded))
             case "macro":
                 raise UnsupportedGrammar(
-                    f"Rule {rule!r} uses {token.group()[:-1]}(...), which speaks of tokens and not"
-                    " of text; write the tag as a string."
+                    f"Rule {rule!r} uses {token.group()[:-1]}(...), which this version of the"
+                    " plugin does not know; write it in other words."
                 )
     return tuple(alternatives)
 

@@ -9,7 +9,16 @@ becomes one chain.
 
 from collections.abc import Iterator
 
-from lave_plugin.grammar.notation import Body, Dispatch, Element, Regex, Repeat, RuleRef, Sequence
+from lave_plugin.grammar.notation import (
+    Body,
+    Dispatch,
+    Element,
+    Limited,
+    Macro,
+    Repeat,
+    RuleRef,
+    Sequence,
+)
 
 # A power is substituted for every reference to its rule if it is one of these: an alias, an
 # option, a star, a plus. Others are substituted where the reference is itself part of a power.
@@ -23,7 +32,7 @@ def fold_powers(rules: dict[str, Body]) -> dict[str, Body]:
     first_with: dict[Body, str] = {}
     for name in _callees_first(rules):
         body = rules[name]
-        if not isinstance(body, Dispatch | Regex):
+        if not isinstance(body, Macro | Limited):
             power = _power_of_body(name, body, powers)
             if power is not None:
                 powers[name] = power
@@ -39,10 +48,12 @@ def fold_powers(rules: dict[str, Body]) -> dict[str, Body]:
 
 def references(body: Body) -> Iterator[str]:
     """Names of the rules that a body refers to, with repetition, in order."""
+    if isinstance(body, Limited):
+        body = body.body
     if isinstance(body, Dispatch):
         for _, name in body.triggers:
             yield name
-    elif not isinstance(body, Regex):
+    elif not isinstance(body, Macro):
         for sequence in body:
             for element in sequence:
                 inner = element.element if isinstance(element, Repeat) else element
@@ -123,7 +134,9 @@ def _union(counts: list[Repeat]) -> Repeat | None:
 
 
 def _substitute(body: Body, powers: dict[str, Repeat]) -> Body:
-    if isinstance(body, Dispatch | Regex):
+    if isinstance(body, Limited):
+        return body._replace(body=_substitute(body.body, powers))
+    if isinstance(body, Macro):
         return body
     return tuple(_merge_neighbours(sequence, powers, small_only=True) for sequence in body)
 

@@ -9,9 +9,9 @@ an item for each level, and the states of the parser are those of the chain.
 from lave_plugin.grammar.notation import (
     Body,
     CharClass,
-    Dispatch,
     Element,
-    Regex,
+    Limited,
+    Macro,
     Repeat,
     RuleRef,
     Sequence,
@@ -35,14 +35,15 @@ class _Splitter:
         self._added: dict[str, Body] = {}
 
     def split(self, rules: dict[str, Body]) -> dict[str, Body]:
-        result = {}
-        for name, body in rules.items():
-            if not isinstance(body, Dispatch | Regex):
-                body = tuple(
-                    tuple(self._short(element) for element in sequence) for sequence in body
-                )
-            result[name] = body
+        result = {name: self._split(body) for name, body in rules.items()}
         return result | self._added
+
+    def _split(self, body: Body) -> Body:
+        if isinstance(body, Limited):
+            return body._replace(body=self._split(body.body))
+        if isinstance(body, Macro):
+            return body
+        return tuple(tuple(self._short(element) for element in sequence) for sequence in body)
 
     def _short(self, element: Element) -> Element:
         if not isinstance(element, Repeat):

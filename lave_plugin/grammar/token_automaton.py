@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lave_plugin.grammar.automaton import DEAD, Automaton
+from lave_plugin.grammar.automaton import DEAD, Automaton, TokenClasses
 from lave_plugin.grammar.vocabulary import UNSPELLABLE, Vocabulary
 
 ENDED = -2
@@ -22,6 +22,9 @@ class TokenAutomaton:
     def __init__(self, automaton: Automaton, vocabulary: Vocabulary) -> None:
         self.automaton = automaton
         self.vocabulary = vocabulary
+        self.special_tokens = special_tokens(automaton.token_classes, vocabulary)
+        """Tokens without text that the grammar names, so that an answer may hold them."""
+        self._representatives = _representatives(automaton.token_classes, vocabulary)
         self._forget()
 
     def _forget(self) -> None:
@@ -33,7 +36,7 @@ class TokenAutomaton:
     @property
     def start(self) -> int:
         """The state before any text."""
-        return self.automaton.start
+        return self.automaton.end_token(self.automaton.start)
 
     @property
     def generation(self) -> int:
@@ -73,9 +76,14 @@ class TokenAutomaton:
         if token in self.vocabulary.end_tokens:
             return ENDED if self.is_complete(state) else DEAD
         data = self.vocabulary.token_bytes[token]
-        if state < 0 or not data:
+        if state < 0:
             return DEAD
-        return self.automaton.run(state, data)
+        automaton = self.automaton
+        following = automaton.run(state, data) if data else DEAD
+        if automaton.reads_tokens:
+            whole = automaton.step_token(state, token, bool(data))
+            following = automaton.end_token(automaton.union((following, whole)))
+        return following
 
     def is_complete(self, state: int) -> bool:
         """Whether the text may end here."""
@@ -98,15 +106,53 @@ class TokenAutomaton:
         be reached, not a lower bound: a longer string may be fewer tokens. The
         completion that remains after its first token is the completion of the state
         there (see ``Automaton.shortest_completion``): following it always arrives.
+        For a union it is that of the member with the fewest tokens, so that a union
+        never takes longer than one of its members.
         ``None`` where the vocabulary cannot spell it.
         """
         if state == ENDED:
             return []
         if state not in self._spelling:
-            self._spelling[state] = self.vocabulary.spelling(
-                self.automaton.shortest_completion(state)
+            members = self.automaton.members(state)
+            endings = (
+                [self._ending(state)] if len(members) == 1 else map(self.shortest_ending, members)
+            )
+            self._spelling[state] = min(
+                (ending for ending in endings if ending is not None),
+                key=lambda ending: (len(ending), ending),
+                default=None,
             )
         return self._spelling[state]
+
+    def _ending(self, state: int) -> list[int] | None:
+        """Bytes are spelled; where a token has to be read as a whole, another spelling begins."""
+        automaton = self.automaton
+        tokens: list[int] = []
+        data = bytearray()
+        while True:
+            symbol = -1 if automaton.accepting(state) else automaton.first_symbol(state)
+            if symbol >= 0:
+                data.append(symbol)
+                state = automaton.step(state, symbol)
+                continue
+            spelling = self.vocabulary.spelling(bytes(data))
+            if spelling is None:
+                return None
+            tokens += spelling
+            data.clear()
+            if automaton.accepting(state):
+                return tokens
+            token = self._token_of_set(-1 - symbol)
+            if token is None:
+                return None
+            tokens.append(token)
+            is_text = bool(self.vocabulary.token_bytes[token])
+            state = automaton.step_token(state, token, is_text)
+
+    def _token_of_set(self, index: int) -> int | None:
+        read_by = self.automaton.token_classes.read_by
+        fitting = (t for c, t in self._representatives.items() if index in read_by[c])
+        return min(fitting, default=None)
 
     def tokens_to_finish(self, state: int) -> int:
         """Tokens that suffice from ``state``, end token included; 0 once ended."""
@@ -124,13 +170,14 @@ class TokenAutomaton:
 
         The end token where the text may end, and one single-byte token for each state
         that a byte can lead to: enough to reach every state that is a byte away, and
-        never empty while the vocabulary has the bytes.
+        never empty while the vocabulary has the bytes. Of the tokens that the grammar
+        reads as a whole, one of each kind that it tells apart.
         """
         fillers = self._fillers.get(state)
         if fillers is None:
             by_state: dict[int, int] = {}
             if state != ENDED:
-                for token in self.vocabulary.byte_tokens:
+                for token in (*self.vocabulary.byte_tokens, *self._representatives.values()):
                     following = self.advance(state, token)
                     if following != DEAD:
                         by_state.setdefault(following, token)
@@ -149,3 +196,33 @@ class TokenAutomaton:
             if self.advance(state, token) != DEAD:
                 mask[token >> 3] |= 1 << (token & 7)
         return bytes(mask)
+
+
+def special_tokens(classes: TokenClasses, vocabulary: Vocabulary) -> frozenset[int]:
+    """Tokens without text that the grammar names, so that an answer may hold them."""
+    return frozenset(
+        token
+        for token in classes.named
+        if token < len(vocabulary)
+        and not vocabulary.token_bytes[token]
+        and token not in vocabulary.end_tokens
+    )
+
+
+def _representatives(classes: TokenClasses, vocabulary: Vocabulary) -> dict[int, int]:
+    """For each class of tokens that an edge reads its lowest token."""
+    representatives: dict[int, int] = {}
+    for token in classes.signature:
+        if token < len(vocabulary) and token not in vocabulary.end_tokens:
+            token_class = classes.class_of(token, bool(vocabulary.token_bytes[token]))
+            representatives.setdefault(token_class, token)
+    of_text = classes.class_of(-1, is_text=True)
+    for token, data in enumerate(vocabulary.token_bytes):
+        if data and token not in classes.signature:
+            representatives[of_text] = token
+            break
+    return {
+        token_class: token
+        for token_class, token in sorted(representatives.items())
+        if classes.read_by[token_class]
+    }

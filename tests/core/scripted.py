@@ -20,16 +20,20 @@ from lave_plugin.session import Session
 
 END, MASK_ID = 0, 1
 PIECES = [b"aa", b"ab", b"ba", b"abc", b"cc", b'":', b'{"', b'"}', b"true", b"1,", b"[1", b" a"]
-TOKEN_BYTES = [b"", b"", *(bytes([byte]) for byte in range(256)), *PIECES]
+TEXT = [b"", b"", *(bytes([byte]) for byte in range(256)), *PIECES]
+CALL, DONE = len(TEXT), len(TEXT) + 1
+TOKEN_BYTES = [*TEXT, b"", b""]
 VOCABULARY = Vocabulary(TOKEN_BYTES, [END])
+# To xgrammar a special token is text as well, so it gets bytes that no text has.
 COMPILER = xgr.GrammarCompiler(
-    xgr.TokenizerInfo(TOKEN_BYTES, stop_token_ids=[END]), cache_enabled=False
+    xgr.TokenizerInfo([*TEXT, b"\xff1", b"\xff2"], stop_token_ids=[END]), cache_enabled=False
 )
 
 
 def token_automaton(ebnf: str) -> TokenAutomaton:
     """States of an EBNF grammar over ``VOCABULARY``."""
-    return states_over(automaton_of(COMPILER.compile_grammar(ebnf)), VOCABULARY)
+    compiled = COMPILER.compile_grammar(ebnf)
+    return states_over(automaton_of(compiled, {END, MASK_ID}), VOCABULARY)
 
 
 def text_of(answer: list[int]) -> bytes:
@@ -104,7 +108,7 @@ class ScriptedEngine:
                 logits = self.logits()
                 drawn, shown = {}, logits
                 if self.sampling is not None:
-                    never = self.cutter.never(logits)
+                    never = self.cutter.never(logits, tokens.special_tokens)
                     drawn = {0: draw(logits[0], never, self.sampling, len(answer) - first)}
                     shown = drawn[0].as_logits(logits[0])[None]
                 outcome = denoise(

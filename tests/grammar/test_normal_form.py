@@ -18,17 +18,10 @@ def automaton_of_text(text: str) -> Automaton:
 
 
 UNSUPPORTED = [
-    ('root ::= ((Token(5, 6) "a"))\n', "Token"),
-    ('root ::= (("a" ExcludeToken(7)))\n', "ExcludeToken"),
-    (
-        "root ::= TokenTagDispatch(\n  (65, a),\n  loop_after_dispatch=true,\n  excludes=()\n)\n"
-        'a ::= (("x"))\n',
-        "TokenTagDispatch",
-    ),
-    ('root[max_tokens=5] ::= (("a"))\n', "max_tokens=5"),
-    ('root[max_chars=5] ::= (("a"))\n', "max_chars=5"),
-    ('root[lazy] ::= (("a"))\n', "lazy"),
-    ('root[capture_hidden_stop_bytes=2, lazy] ::= (("a"))\n', "capture_hidden_stop_bytes=2, lazy"),
+    ('root[hidden=5] ::= (("a"))\n', "hidden=5"),
+    ('root[lazy, eager] ::= (("a"))\n', "eager"),
+    ("root ::= TokenTagDispatch(\n  what=1\n)\n", "TokenTagDispatch"),
+    ('root ::= Substring("a", words=true)\n', "Substring"),
     ('root ::= TagDispatch(\n  stop_eos=false,\n  stop_str=("a")\n)\n', "TagDispatch"),
     ('root ::= Regex("a", multiline=true)\n', "Regex"),
     ('root ::= (("a" Unheard("b")))\n', "Unheard"),
@@ -50,23 +43,6 @@ UNSUPPORTED = [
 def test_what_cannot_be_modelled_is_named(text, named):
     with pytest.raises(UnsupportedGrammar, match=named):
         read_normal_form(text)
-
-
-UNSUPPORTED_TAGS = [
-    ({"type": "any_tokens"}, "ExcludeToken"),
-    ({"type": "token", "token": 65}, "Token"),
-    ({"type": "any_text", "max_tokens": 20}, "max_tokens=20"),
-    ({"type": "any_text", "max_chars": 20}, "max_chars=20"),
-]
-
-
-@pytest.mark.parametrize(("tag_format", "named"), UNSUPPORTED_TAGS)
-def test_tags_that_speak_of_tokens_are_refused(compiler, tag_format, named):
-    if tag_format["type"] == "any_tokens":
-        tag_format = {"type": "any_tokens", "exclude_tokens": [65]}
-    compiled = compiler.compile_structural_tag({"type": "structural_tag", "format": tag_format})
-    with pytest.raises(UnsupportedGrammar, match=named):
-        automaton_of(compiled)
 
 
 def test_hints_and_captures_say_nothing_about_the_language():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from lave_plugin.grammar.nfa import TokenSet
 from lave_plugin.grammar.normal_form import UNREACHABLE, RuleAutomata, shortest_distances
 from lave_plugin.grammar.vocabulary import Vocabulary
 
@@ -12,8 +13,11 @@ BYTE_RANGES = [(97, 97), (98, 98), (97, 98), (98, 100), (100, 100), (0, 255)]
 
 
 @st.composite
-def rule_automata(draw: st.DrawFn) -> RuleAutomata:
-    """Rules over shared nodes, among them left-recursive, nullable and ambiguous ones."""
+def rule_automata(draw: st.DrawFn, *, tokens: bool = False) -> RuleAutomata:
+    """Rules over shared nodes, among them left-recursive, nullable and ambiguous ones.
+
+    With `tokens`, some speak of tokens as well as of bytes.
+    """
     nodes = draw(st.integers(1, 7))
     rules = draw(st.integers(1, 4))
     node, rule = st.integers(0, nodes - 1), st.integers(0, rules - 1)
@@ -28,7 +32,32 @@ def rule_automata(draw: st.DrawFn) -> RuleAutomata:
         final=draw(st.lists(st.booleans(), **each)),
     )
     automata.final[draw(node)] = True
+    if tokens and draw(st.booleans()):
+        _speak_of_tokens(draw, automata, node)
     return _with_ends(automata)
+
+
+def _speak_of_tokens(draw: st.DrawFn, automata: RuleAutomata, node: st.SearchStrategy[int]) -> None:
+    """Token edges, and rules with a token budget."""
+    ids = st.lists(st.integers(0, 9), max_size=3, unique=True).map(sorted).map(tuple)
+    sets = st.lists(st.builds(TokenSet, ids, st.booleans()), min_size=1, max_size=3, unique=True)
+    automata.token_sets = draw(sets)
+    edge = st.tuples(st.integers(0, len(automata.token_sets) - 1), node)
+    edges = st.lists(edge, min_size=1, max_size=2).map(tuple)
+    automata.token_edges = draw(st.dictionaries(node, edges, max_size=3))
+    automata.token_budgets = {
+        rule: draw(st.integers(4, 6))
+        for rule, start in enumerate(automata.start)
+        if not _refers_to_rules(automata, start) and draw(st.booleans())
+    }
+
+
+def _refers_to_rules(automata: RuleAutomata, start: int) -> bool:
+    reached = [start]
+    for node in reached:
+        edges = (*automata.byte_edges[node], *automata.token_edges.get(node, ()))
+        reached += dict.fromkeys(edge[-1] for edge in edges if edge[-1] not in reached)
+    return any(automata.rule_edges[node] for node in reached)
 
 
 def _with_ends(automata: RuleAutomata) -> RuleAutomata:
@@ -48,6 +77,15 @@ def _with_ends(automata: RuleAutomata) -> RuleAutomata:
         )
         for edges in automata.rule_edges
     ]
+    automata.token_edges = {
+        node: tuple(edge for edge in edges if distance[edge[1]] < UNREACHABLE)
+        for node, edges in automata.token_edges.items()
+    }
+    automata.token_budgets = {
+        rule: max(budget, distance[automata.start[rule]])
+        for rule, budget in automata.token_budgets.items()
+        if distance[automata.start[rule]] < UNREACHABLE
+    }
     return automata
 
 

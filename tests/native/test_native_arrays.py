@@ -72,13 +72,43 @@ BAD_RULES = {
     "backwards": {"byte_edges": numpy.zeros(6, numpy.int32)[::-1]},
     "no dimension": {"byte_edges": numpy.array(1, numpy.int32)},
     "no states": {"max_states": 0},
+    "token set out of range": {"token_edges": array("i", [0, 1, 1])},
+    "negative token set": {"token_edges": array("i", [0, -1, 1])},
+    "node of a token edge out of range": {"token_edges": array("i", [3, 0, 1])},
+    "target of a token edge out of range": {"token_edges": array("i", [0, 0, -1])},
+    "token edges out of order": {"token_edges": array("i", [1, 0, 2, 0, 0, 1])},
+    "half a token edge": {"token_edges": array("i", [0, 0])},
+    "a token set that is none": {"token_sets": [(["a"], True)]},
+    "budget of no rule": {"token_budgets": array("i", [1, 9])},
+    "half a budget": {"token_budgets": array("i", [0])},
+    "negative budget": {"token_budgets": array("i", [0, -1])},
+    "budget below the shortest string": {"token_budgets": array("i", [0, 1])},
+    "budget of a rule that refers to another": {
+        "rule_begins": array("i", [0, 1, 1, 1]),
+        "rule_edges": array("i", [0, 1]),
+        "token_budgets": array("i", [0, 9]),
+    },
 }
 
 
 @pytest.mark.parametrize("what", BAD_RULES)
 def test_rules_that_are_none(what):
     with pytest.raises(REFUSED):
-        _native.Automaton(**rules(**BAD_RULES[what]))
+        _native.Automaton(**rules(**{"token_sets": [([5], False)], **BAD_RULES[what]}))
+
+
+def test_token_edges_and_a_budget_as_they_should_be():
+    arrays = rules(
+        token_sets=[([5], False)],
+        token_edges=array("i", [0, 0, 2]),
+        token_budgets=array("i", [0, 1]),
+    )
+    tokens = _native.TokenAutomaton(
+        _native.Automaton(**arrays),
+        _native.Vocabulary(bytes=b"ab", begins=array("q", [0, 1, 2, 2, 2, 2, 2]), end_tokens=[3]),
+    )
+    assert tokens.shortest_ending(tokens.start) == [5]
+    assert tokens.advance(tokens.start, 0) == -1  # a second token would be one too many
 
 
 numbers = st.lists(
@@ -97,12 +127,16 @@ def test_any_rules(data):
     arrays["final"] = array("B", data.draw(st.lists(st.integers(0, 2), max_size=4)))
     for name in data.draw(st.sets(st.sampled_from(sorted(arrays)))):
         arrays[name] = rules()[name]  # so that some get past the first check
+    if data.draw(st.booleans()):
+        arrays["token_sets"] = [(data.draw(numbers), data.draw(st.booleans()))]
+        arrays["token_edges"] = array("i", data.draw(numbers))
+        arrays["token_budgets"] = array("i", data.draw(numbers))
     try:
         automaton = _native.Automaton(**arrays, root=data.draw(st.integers(-1, 2)), max_states=50)
         automaton.run(automaton.start, bytes(data.draw(st.lists(st.sampled_from(b"abc")))))
-    except REFUSED:
+        automaton.shortest_completion(automaton.start)
+    except (*REFUSED, LookupError):
         return
-    automaton.shortest_completion(automaton.start)
 
 
 BAD_VOCABULARIES = {

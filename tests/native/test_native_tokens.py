@@ -29,7 +29,7 @@ def token_ids(draw, vocabulary, **sizes):
 
 
 @settings(max_examples=300, deadline=None)
-@given(data=st.data(), rules=rule_automata(), vocabulary=vocabularies())
+@given(data=st.data(), rules=rule_automata(tokens=True), vocabulary=vocabularies())
 def test_token_steps(data, rules, vocabulary):
     python, cpp = both(rules, vocabulary)
     assert python.start == cpp.start
@@ -77,7 +77,7 @@ budgets = st.one_of(st.integers(-1, 12), st.just(512))
 @settings(max_examples=600, deadline=None)
 @given(
     data=st.data(),
-    rules=rule_automata(),
+    rules=rule_automata(tokens=True),
     vocabulary=vocabularies(),
     budget=budgets,
     fillers=st.booleans(),
@@ -95,7 +95,7 @@ def test_searches_find_the_same(data, rules, vocabulary, budget, fillers):
 @settings(max_examples=200, deadline=None)
 @given(
     data=st.data(),
-    rules=st.lists(rule_automata(), min_size=1, max_size=3),
+    rules=st.lists(rule_automata(tokens=True), min_size=1, max_size=3),
     vocabulary=vocabularies(),
     budget=budgets,
     fillers=st.booleans(),

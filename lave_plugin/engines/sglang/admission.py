@@ -108,7 +108,13 @@ def open_session(scheduler, request, constraint: LaveGrammar | None) -> str | No
             f"{field} cannot be enforced: the engine made a "
             f"{type(request.grammar).__name__} of it, which has no states."
         )
-    tokens = constraint.states.over(request.sampling_params.stop_token_ids or ())
+    stop_tokens = frozenset(request.sampling_params.stop_token_ids or ())
+    if both := sorted(constraint.states.named_tokens & stop_tokens):
+        return (
+            f"{field} cannot be enforced: it names token {both[0]}, and stop_token_ids ends the "
+            "answer there. Take the token out of one of them."
+        )
+    tokens = constraint.states.over(stop_tokens)
     budget, limit = token_budget(scheduler, request)
     if request.sampling_params.max_new_tokens == 0:
         # Asks for no text, only that the prompt be read: the engine itself does so before

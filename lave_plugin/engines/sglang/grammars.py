@@ -20,6 +20,7 @@ from lave_plugin.grammar.caret import move_carets_in_ebnf, move_carets_in_regex
 from lave_plugin.grammar.compiler import OBJECT_OR_ARRAY, automaton_of
 from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.grammar.implementation import states_over
+from lave_plugin.grammar.structural_tag import misread_in_repeat
 from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.grammar.vocabulary import Vocabulary
 from lave_plugin.session import Session
@@ -34,6 +35,11 @@ class States:
         self._automaton = automaton
         self._vocabulary = vocabulary
         self._over: dict[Vocabulary, TokenAutomaton] = {}
+
+    @property
+    def named_tokens(self) -> frozenset[int]:
+        """Tokens that the grammar takes as a whole because it names them."""
+        return self._automaton.token_classes.named
 
     def over(self, stop_tokens: Iterable[int]) -> TokenAutomaton:
         """States over the vocabulary in which ``stop_tokens`` end an answer as well."""
@@ -112,12 +118,17 @@ def build_automata_with_grammars(result: None, manager, scheduler) -> None:
         backend._tokenizer_info.decoded_vocab,
         scheduler.model_config.hf_eos_token_id,
     )
+    # Ids that no answer may hold, even where a structural tag names them.
+    never = frozenset(
+        {scheduler.dllm_config.mask_id, *vocabulary.end_tokens}
+        | {token for token, data in enumerate(backend._tokenizer_info.decoded_vocab) if not data}
+    )
     from_context = backend._from_context
 
     def from_context_with_states(ctx, key_string, grammar_stats):
         compiled = from_context(ctx, key_string, grammar_stats)
         try:
-            return LaveGrammar(compiled, States(automaton_of(ctx), vocabulary))
+            return LaveGrammar(compiled, States(automaton_of(ctx, never), vocabulary))
         except UnsupportedGrammar as error:
             logger.warning("refused a grammar that cannot be enforced: %s", error)
             return InvalidGrammarObject(str(error))
@@ -128,6 +139,17 @@ def build_automata_with_grammars(result: None, manager, scheduler) -> None:
     backend.dispatch_ebnf = lambda source: dispatch_ebnf(move_carets_in_ebnf(source))
     backend.dispatch_regex = lambda source: dispatch_regex(move_carets_in_regex(source))
     bound_whitespace(backend, scheduler.dllm_config.lave_options.json_max_whitespace)
+    dispatch_structural_tag = backend.dispatch_structural_tag
+
+    def dispatch_what_is_read_rightly(source):
+        if kind := misread_in_repeat(source):
+            return InvalidGrammarObject(
+                f"A structural tag can't hold {kind} with its tokens inside repeat, where xgrammar "
+                "loses them. Use star, plus or optional, or write the repetition out."
+            )
+        return dispatch_structural_tag(source)
+
+    backend.dispatch_structural_tag = dispatch_what_is_read_rightly
 
 
 ANY_JSON = "$$ANY$$"

@@ -123,7 +123,10 @@ class ConstrainedStep:
         for row in rows:
             if (sampling := sampling_of(self._requests[row.index])) is not None:
                 drawn[row.index] = draw(
-                    logits[row.index], cutter.never(logits), sampling, len(row.answer) - row.first
+                    logits[row.index],
+                    cutter.never(logits, row.session.tokens.special_tokens),
+                    sampling,
+                    len(row.answer) - row.first,
                 )
         return drawn
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import accumulate, chain
 from weakref import WeakKeyDictionary
@@ -27,8 +27,9 @@ from weakref import WeakKeyDictionary
 import numpy
 
 import lave_plugin.grammar.native._native as _native
+from lave_plugin.grammar.automaton import TokenClasses
 from lave_plugin.grammar.normal_form import RuleAutomata
-from lave_plugin.grammar.token_automaton import ENDED
+from lave_plugin.grammar.token_automaton import ENDED, special_tokens
 from lave_plugin.grammar.vocabulary import Vocabulary
 
 StatesExhausted = _native.StatesExhausted
@@ -50,6 +51,7 @@ class Automaton(_native.Automaton):
     ) -> None:
         if isinstance(rules, _native.RuleArrays):  # from `native.reader`
             super().__init__(rules=rules, max_states=max_states)
+            self.token_classes = TokenClasses(())
             return
         super().__init__(
             byte_begins=_begins(rules.byte_edges),
@@ -60,7 +62,11 @@ class Automaton(_native.Automaton):
             start=array("i", rules.start),
             root=rules.root,
             max_states=max_states,
+            token_sets=rules.token_sets,
+            token_edges=array("i", chain.from_iterable(_by_node(rules.token_edges))),
+            token_budgets=array("i", chain.from_iterable(rules.token_budgets.items())),
         )
+        self.token_classes = TokenClasses(rules.token_sets)
 
 
 class TokenAutomaton(_native.TokenAutomaton):
@@ -70,6 +76,7 @@ class TokenAutomaton(_native.TokenAutomaton):
         super().__init__(automaton, _arena(vocabulary))
         self.automaton = automaton
         self.vocabulary = vocabulary
+        self.special_tokens = special_tokens(automaton.token_classes, vocabulary)
 
     def make_room(self) -> None:
         """Drop all states if there are more than the grammar may keep.
@@ -248,6 +255,11 @@ def _arena(vocabulary: Vocabulary) -> _native.Vocabulary:
             end_tokens=ends,
         )
     return arena
+
+
+def _by_node(edges: dict[int, tuple[tuple[int, int], ...]]) -> Iterator[tuple[int, int, int]]:
+    """(node, set, target), in the order of the nodes."""
+    return ((node, *edge) for node in sorted(edges) for edge in edges[node])
 
 
 def _begins(edges: list[tuple]) -> array:

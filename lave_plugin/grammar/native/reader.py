@@ -1,16 +1,17 @@
 """The reader of xgrammar's normal form in C++, with the two macros read in Python."""
 
+from collections.abc import Container
+
 from lave_plugin.grammar.dispatch import build_dispatch
 from lave_plugin.grammar.native._native import RuleArrays
 from lave_plugin.grammar.native._native import read_normal_form as _read
-from lave_plugin.grammar.nfa import Node
 from lave_plugin.grammar.normal_form import RuleAutomata
 from lave_plugin.grammar.normal_form import read_normal_form as _reference
 from lave_plugin.grammar.notation import Dispatch, read_rules
 from lave_plugin.grammar.regex_macro import build_regex
 
 
-def read_normal_form(text: str) -> RuleArrays | RuleAutomata:
+def read_normal_form(text: str, never: Container[int] = ()) -> RuleArrays | RuleAutomata:
     """Rules that `native.Automaton` takes, the same as `normal_form.read_normal_form` reads.
 
     Raises
@@ -19,14 +20,15 @@ def read_normal_form(text: str) -> RuleArrays | RuleAutomata:
         As the reference does: what the C++ reader doesn't know it leaves to that.
     """
     rules = _read(text, _read_macro)
-    return _reference(text) if rules is None else rules
+    return _reference(text, never) if rules is None else rules
 
 
-def _read_macro(rule: str, source: str) -> tuple[str, list[str], list[tuple[str, list[Node]]]]:
+def _read_macro(rule: str, source: str) -> tuple[str, list[str], list[tuple[str, list[tuple]]]]:
     """A key for macros that say the same, the rules it refers to, its automata by rule."""
     body = read_rules(f"{rule} ::= {source}")[rule]
     if isinstance(body, Dispatch):
-        return repr(body), [target for _, target in body.triggers], [(rule, build_dispatch(body))]
+        nodes = [node[:3] for node in build_dispatch(body)]
+        return repr(body), [target for _, target in body.triggers], [(rule, nodes)]
     parts = build_regex(body.source)
     names = {part: rule if part == "root" else f"{rule}.{part}" for part in parts}
     return (
@@ -36,7 +38,11 @@ def _read_macro(rule: str, source: str) -> tuple[str, list[str], list[tuple[str,
             (
                 names[part],
                 [
-                    node._replace(rule_edges=[(names[name], at) for name, at in node.rule_edges])
+                    (
+                        node.final,
+                        node.byte_edges,
+                        [(names[name], at) for name, at in node.rule_edges],
+                    )
                     for node in nodes
                 ],
             )

@@ -34,6 +34,10 @@ void sort_unique(std::vector<std::uint64_t>& words) {
 
 Automaton::Automaton(Rules rules, std::int64_t max_states)
     : rules_(std::move(rules)), max_states_(max_states) {
+    const std::int32_t token_classes =
+        rules_.reads_tokens() ? rules_.token_classes().count() : 0;
+    end_of_token_ = rules_.class_count() + token_classes;
+    columns_ = end_of_token_ + rules_.counts_tokens();
     begin();
 }
 
@@ -41,7 +45,7 @@ void Automaton::begin() {
     place_of_rule_.assign(rules_.rule_count(), -1);
     continuations_.append({});  // the end of text: nothing waits
     remaining_.push_back(0);
-    kernel_ = {make_item(rules_.start(rules_.root()), kEndOfText)};
+    kernel_ = {make_item(rules_.start(rules_.root()), budgeted(rules_.root(), kEndOfText))};
     start_ = state_of_kernel();
 }
 
@@ -55,6 +59,11 @@ void Automaton::flush() {
     state_of_kernel_ = {};
     known_ = {};
     transitions_ = {};
+    budgets_ = {};
+    with_budget_ = {};
+    unions_ = Interner();
+    state_of_union_ = {};
+    members_ = {};
     begin();
     is_broken_ = false;
 }
@@ -64,8 +73,13 @@ std::int64_t Automaton::to_end(std::int32_t node, std::int32_t continuation) con
 }
 
 State Automaton::unfold(State state, std::uint8_t byte) {
-    if (state_count() / 4 >= max_states_) throw StatesExhausted();
-    is_broken_ = true;  // until all is there
+    if (!members(state).empty()) {
+        State target = kDead;
+        for (State member : std::vector<State>(members(state))) {
+            target = union_of(target, step(member, byte));
+        }
+        return transitions_[row(state) + rules_.class_of(byte)] = target;
+    }
     kernel_.clear();
     for (Item item : items(state)) {
         for (const ByteEdge& edge : rules_.byte_edges(node_of(item))) {
@@ -74,10 +88,100 @@ State Automaton::unfold(State state, std::uint8_t byte) {
             }
         }
     }
+    return scan(state, rules_.class_of(byte));
+}
+
+State Automaton::unfold_token(State state, std::int32_t token_class) {
+    const std::size_t column = rules_.class_count() + token_class;
+    if (!members(state).empty()) {
+        State target = kDead;
+        for (State member : std::vector<State>(members(state))) {
+            target = union_of(target, step_token(member, token_class));
+        }
+        return transitions_[row(state) + column] = target;
+    }
+    kernel_.clear();
+    for (Item item : items(state)) {
+        for (const TokenEdge& edge : rules_.token_edges(node_of(item))) {
+            if (rules_.token_classes().reads(edge.set, token_class)) {
+                kernel_.push_back(make_item(edge.target, continuation_of(item)));
+            }
+        }
+    }
+    return scan(state, column);
+}
+
+// Puts the kernel's state into the row of `state`.
+State Automaton::scan(State state, std::size_t column) {
+    if (state_count() / 4 >= max_states_) throw StatesExhausted();
+    is_broken_ = true;  // until all is there
     const State target = kernel_.empty() ? kDead : state_of_kernel();
-    transitions_[row(state) + rules_.class_of(byte)] = target;
+    transitions_[row(state) + column] = target;
     is_broken_ = false;
     return target;
+}
+
+// Counts the token down in the budgets, and drops what could not end its rule in what is left.
+State Automaton::unfold_end_of_token(State state) {
+    State target = kDead;
+    if (!members(state).empty()) {
+        for (State member : std::vector<State>(members(state))) {
+            target = union_of(target, end_token(member));
+        }
+        return transitions_[row(state) + end_of_token_] = target;
+    }
+    if (state_count() / 4 >= max_states_) throw StatesExhausted();
+    is_broken_ = true;  // until all is there
+    accepting_ = accepting(state);
+    future_.assign(1, accepting_);
+    for (Item item : items(state)) {
+        const auto budget = budgets_.find(continuation_of(item));
+        if (budget == budgets_.end()) {
+            future_.push_back(item);
+            continue;
+        }
+        const auto [continuation, before] = budget->second;
+        const std::int32_t left = before - 1;
+        if (left < std::max<std::int64_t>(rules_.distance(node_of(item)), 1)) continue;
+        future_.push_back(make_item(node_of(item), with_tokens_left(continuation, left)));
+    }
+    std::sort(future_.begin() + 1, future_.end());
+    future_.erase(std::unique(future_.begin() + 1, future_.end()), future_.end());
+    if (accepting_ || future_.size() > 1) target = state_of_future();
+    transitions_[row(state) + end_of_token_] = target;
+    is_broken_ = false;
+    return target;
+}
+
+State Automaton::add_union(std::vector<State> states) {
+    std::vector<std::uint64_t> key;
+    for (State state : states) {
+        const std::vector<State>& within = members(state);
+        if (within.empty()) key.push_back(static_cast<std::uint64_t>(state));
+        for (State member : within) key.push_back(static_cast<std::uint64_t>(member));
+    }
+    sort_unique(key);
+    if (key.size() == 1) return static_cast<State>(key[0]);
+    if (state_count() / 4 >= max_states_) throw StatesExhausted();
+    is_broken_ = true;  // until all is there
+    const Interner::Found found = unions_.intern(key);
+    if (found.is_new) {
+        accepting_ = false;
+        future_.assign(1, false);
+        for (std::uint64_t member : key) {
+            const auto each = static_cast<State>(member);
+            accepting_ = accepting_ || accepting(each);
+            for (Item item : items(each)) future_.push_back(item);
+        }
+        future_[0] = accepting_;
+        std::sort(future_.begin() + 1, future_.end());
+        future_.erase(std::unique(future_.begin() + 1, future_.end()), future_.end());
+        futures_.append(future_);  // beside a state that happens to have the same items
+        state_of_union_.push_back(add_state());
+        members_[state_of_union_.back()].assign(key.begin(), key.end());
+    }
+    is_broken_ = false;
+    return state_of_union_[found.id];
 }
 
 State Automaton::state_of_kernel() {
@@ -86,10 +190,12 @@ State Automaton::state_of_kernel() {
     if (!kernel.is_new && state_of_kernel_[kernel.id] >= 0) return state_of_kernel_[kernel.id];
     if (kernel.is_new) state_of_kernel_.push_back(kUnknown);
     close();
+    return state_of_kernel_[kernel.id] = state_of_future();
+}
+
+State Automaton::state_of_future() {
     const Interner::Found future = futures_.intern(future_);
-    const State state = future.is_new ? add_state() : future.id;
-    state_of_kernel_[kernel.id] = state;
-    return state;
+    return future.is_new ? add_state() : future.id;
 }
 
 State Automaton::add_state() {
@@ -100,12 +206,12 @@ State Automaton::add_state() {
         shortest = std::min(shortest, to_end(node_of(item), continuation_of(item)));
     }
     transitions_.resize(row(state + 1), kUnknown);
-    known_.push_back({shortest, -1, kUnknownByte, accepting_, !own.empty()});
+    known_.push_back({shortest, kUnchosen, kUnknownByte, accepting_, !own.empty()});
     return state;
 }
 
 // Earley's predictor and completer, until nothing new comes. Leaves `accepting` and the items from
-// which a byte can be read in `future_`.
+// which something can be read in `future_`.
 //
 // A rule that is predicted here gets a provisional continuation, -1 - rule, since who waits for it
 // is known only in the end. Nothing is completed through one: a rule predicted here and complete at
@@ -122,7 +228,10 @@ void Automaton::close() {
     future_.assign(1, accepting_);
     for (std::size_t at = 0; at < closed_.size(); ++at) {
         const Item item = closed_[at];
-        if (!rules_.byte_edges(node_of(item)).empty()) future_.push_back(settle(item));
+        if (!rules_.byte_edges(node_of(item)).empty() ||
+            !rules_.token_edges(node_of(item)).empty()) {
+            future_.push_back(begin_budget(item));
+        }
     }
     std::sort(future_.begin() + 1, future_.end());
     future_.erase(std::unique(future_.begin() + 1, future_.end()), future_.end());
@@ -133,7 +242,8 @@ void Automaton::predict_and_complete(Item item) {
     const std::int32_t node = node_of(item), continuation = continuation_of(item);
     for (const RuleEdge& edge : rules_.rule_edges(node)) {
         const std::int32_t inside = rules_.start(edge.rule);
-        if (rules_.tail(edge.target)) {
+        if (rules_.tail(edge.target) &&
+            rules_.token_budget(edge.rule) == Rules::kNoBudget) {
             closed_.insert(make_item(inside, continuation));
             continue;
         }
@@ -153,7 +263,7 @@ void Automaton::predict_and_complete(Item item) {
         if (rules_.nullable(edge.rule)) closed_.insert(behind);
     }
     if (rules_.final(node) && continuation >= 0) {
-        if (continuation == kEndOfText) accepting_ = true;
+        if (waits_for_end_of_text(continuation)) accepting_ = true;
         for (Item behind : continuations_[continuation]) closed_.insert(behind);
     }
 }
@@ -204,6 +314,38 @@ Item Automaton::settle(Item item) const {
     const std::int32_t continuation = continuation_of(item);
     if (continuation >= 0) return item;
     return make_item(node_of(item), resolved_[place_of_rule_[-1 - continuation]]);
+}
+
+// The item as it stands in a state; one of a rule that begins here begins its budget.
+Item Automaton::begin_budget(Item item) {
+    const std::int32_t continuation = continuation_of(item);
+    const Item settled = settle(item);
+    if (continuation >= 0 || !rules_.counts_tokens()) return settled;
+    return make_item(node_of(item), budgeted(-1 - continuation, continuation_of(settled)));
+}
+
+// The continuation of a rule that begins here: the token at hand is not counted.
+std::int32_t Automaton::budgeted(std::int32_t rule, std::int32_t continuation) {
+    const std::int32_t budget = rules_.token_budget(rule);
+    return budget == Rules::kNoBudget ? continuation : with_tokens_left(continuation, budget + 1);
+}
+
+// `continuation` behind a rule that may still read from `left` tokens, the one at hand included.
+std::int32_t Automaton::with_tokens_left(std::int32_t continuation, std::int32_t left) {
+    const auto [place, is_new] = with_budget_.emplace(make_item(continuation, left), 0);
+    if (is_new) {
+        const Words waiting = continuations_[continuation];
+        place->second = continuations_.append({waiting.begin(), waiting.end()});
+        remaining_.push_back(remaining_[continuation]);
+        budgets_[place->second] = {continuation, left};
+    }
+    return place->second;
+}
+
+bool Automaton::waits_for_end_of_text(std::int32_t continuation) const {
+    if (continuation == kEndOfText || budgets_.empty()) return continuation == kEndOfText;
+    const auto budget = budgets_.find(continuation);
+    return budget != budgets_.end() && budget->second.continuation == kEndOfText;
 }
 
 std::int32_t Automaton::intern_alone(std::int32_t place) {
@@ -274,9 +416,11 @@ void Automaton::intern_loop(const std::int32_t* places, std::size_t count) {
     }
 }
 
-void Automaton::choose_first_byte(State state) {
+// The preferred byte among those on a shortest completion, else a token set.
+void Automaton::choose_first_symbol(State state) {
     const std::int64_t after = known_[state].shortest - 1;
     int best = -1;
+    std::int32_t set = -1;
     for (Item item : items(state)) {
         for (const ByteEdge& edge : rules_.byte_edges(node_of(item))) {
             if (to_end(edge.target, continuation_of(item)) != after) continue;
@@ -284,9 +428,15 @@ void Automaton::choose_first_byte(State state) {
                 if (best < 0 || kRank[byte] < kRank[best]) best = byte;
             }
         }
+        for (const TokenEdge& edge : rules_.token_edges(node_of(item))) {
+            if (to_end(edge.target, continuation_of(item)) != after) continue;
+            if (set < 0 || edge.set < set) set = edge.set;
+        }
     }
-    if (best < 0) throw std::logic_error("a state has no way along its shortest completion");
-    known_[state].first_byte = static_cast<std::int16_t>(best);
+    if (best < 0 && set < 0) {
+        throw std::logic_error("a state has no way along its shortest completion");
+    }
+    known_[state].first_symbol = best >= 0 ? best : -1 - set;
 }
 
 std::string Automaton::allowed_bytes(State state) const {
@@ -308,6 +458,10 @@ int Automaton::find_forced_byte(State state) const {
     if (accepting(state)) return kNoByte;
     int found = kNoByte;
     for (Item item : items(state)) {
+        // Tokens are read as a whole, or counted.
+        if (!rules_.token_edges(node_of(item)).empty() || has_budget(continuation_of(item))) {
+            return kNoByte;
+        }
         for (const ByteEdge& edge : rules_.byte_edges(node_of(item))) {
             if (edge.low != edge.high || (found != kNoByte && found != edge.low)) return kNoByte;
             found = edge.low;
@@ -329,6 +483,7 @@ std::string Automaton::forced_bytes(State state, std::int64_t limit) {
 
 std::size_t Automaton::bytes() const {
     return continuations_.bytes() + systems_.bytes() + kernels_.bytes() + futures_.bytes() +
+           unions_.bytes() +
            remaining_.capacity() * sizeof(std::int64_t) + known_.capacity() * sizeof(Known) +
            (transitions_.capacity() + state_of_kernel_.capacity()) * sizeof(State);
 }

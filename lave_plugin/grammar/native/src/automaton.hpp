@@ -8,6 +8,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "components.hpp"
@@ -25,8 +26,8 @@ struct StatesExhausted : std::runtime_error {
         : std::runtime_error("the grammar has unfolded as many states as it may; make room") {}
 };
 
-// A state costs one row of `transitions_`: a column for each class of bytes that the grammar tells
-// apart. A dense row makes a step two loads, and with classes it is short (free JSON has
+// A state costs one row of `transitions_`: a column for each class of bytes (and of tokens, and one
+// for the end of a token, where the grammar reads or counts them) that the grammar tells apart. A dense row makes a step two loads, and with classes it is short (free JSON has
 // 45 columns, a C-like grammar 70, where 256 would be a kilobyte a state), so there is no second form
 // of row for rare states to switch from.
 //
@@ -60,6 +61,34 @@ public:
         return target == kUnknown ? unfold(state, byte) : target;
     }
 
+    // The state behind a token that is read as a whole, by its class.
+    State step_token(State state, std::int32_t token_class) {
+        if (state == kDead) return kDead;
+        const State target = transitions_[row(state) + rules_.class_count() + token_class];
+        return target == kUnknown ? unfold_token(state, token_class) : target;
+    }
+
+    // The state between the token that has led to `state` and the next one.
+    State end_token(State state) {
+        if (state == kDead || !rules_.counts_tokens()) return state;
+        const State target = transitions_[row(state) + end_of_token_];
+        return target == kUnknown ? unfold_end_of_token(state) : target;
+    }
+
+    // The state from which goes on what goes on from either; it keeps them apart as its members.
+    State union_of(State one, State other) {
+        if (one == other || other == kDead) return one;
+        if (one == kDead) return other;
+        return add_union({one, other});
+    }
+    // The states that a union is of; empty for another state.
+    const std::vector<State>& members(State state) const {
+        static const std::vector<State> none;
+        if (members_.empty()) return none;
+        const auto found = members_.find(state);
+        return found == members_.end() ? none : found->second;
+    }
+
     State run(State state, const std::uint8_t* bytes, std::size_t count) {
         for (std::size_t at = 0; at < count && state != kDead; ++at) state = step(state, bytes[at]);
         return state;
@@ -68,12 +97,13 @@ public:
     bool accepting(State state) const { return state != kDead && known_[state].accepting; }
     bool can_continue(State state) const { return state != kDead && known_[state].can_continue; }
 
-    // The next two take no dead state.
+    // The next two take no dead state. A token read as a whole counts as one byte.
     std::int64_t shortest_length(State state) const { return known_[state].shortest; }
-    // The byte with which the shortest completion begins; the state must not be accepting.
-    std::uint8_t first_byte(State state) {
-        if (known_[state].first_byte < 0) choose_first_byte(state);
-        return static_cast<std::uint8_t>(known_[state].first_byte);
+    // What the shortest completion begins with: a byte, or -1 - the index of a token set. The state
+    // must not be accepting.
+    std::int32_t first_symbol(State state) {
+        if (known_[state].first_symbol == kUnchosen) choose_first_symbol(state);
+        return known_[state].first_symbol;
     }
 
     // The only byte that may follow, kNoByte where there are more, none, or the text may end.
@@ -96,17 +126,19 @@ private:
     static constexpr std::int16_t kUnknownByte = -2;
     static constexpr std::int32_t kEndOfText = 0;  // the continuation of the root rule
 
+    static constexpr std::int32_t kUnchosen = 256;  // no symbol
+
     struct Known {
         std::int64_t shortest;
-        std::int16_t first_byte;   // -1 until asked for
-        std::int16_t forced_byte;  // kUnknownByte until asked for
+        std::int32_t first_symbol;  // kUnchosen until asked for
+        std::int16_t forced_byte;   // kUnknownByte until asked for
         bool accepting, can_continue;
     };
 
     std::size_t row(State state) const {
-        return static_cast<std::size_t>(state) * static_cast<std::size_t>(rules_.class_count());
+        return static_cast<std::size_t>(state) * static_cast<std::size_t>(columns_);
     }
-    // The items from which a byte can be read; the first word of a future is `accepting`.
+    // The items from which something can be read; the first word of a future is `accepting`.
     Words items(State state) const {
         const Words future = futures_[state];
         return {future.first + 1, future.count - 1};
@@ -115,7 +147,12 @@ private:
 
     void begin();
     State unfold(State state, std::uint8_t byte);
+    State unfold_token(State state, std::int32_t token_class);
+    State unfold_end_of_token(State state);
+    State scan(State state, std::size_t column);
+    State add_union(std::vector<State> states);
     State state_of_kernel();
+    State state_of_future();
     State add_state();
     void close();
     void predict_and_complete(Item item);
@@ -123,7 +160,14 @@ private:
     std::int32_t intern_alone(std::int32_t rule);
     void intern_loop(const std::int32_t* rules, std::size_t count);
     Item settle(Item item) const;
-    void choose_first_byte(State state);
+    Item begin_budget(Item item);
+    std::int32_t budgeted(std::int32_t rule, std::int32_t continuation);
+    std::int32_t with_tokens_left(std::int32_t continuation, std::int32_t left);
+    bool has_budget(std::int32_t continuation) const {
+        return !budgets_.empty() && budgets_.count(continuation) != 0;
+    }
+    bool waits_for_end_of_text(std::int32_t continuation) const;
+    void choose_first_symbol(State state);
     int find_forced_byte(State state) const;
 
     Rules rules_;
@@ -131,6 +175,8 @@ private:
     std::int64_t generation_ = 0, first_id_ = 0;
     bool is_broken_ = false;
     State start_ = kDead;
+    // Columns of a row: the classes of bytes, those of tokens, the end of a token.
+    std::int32_t columns_, end_of_token_;
 
     // Continuations by id: the items that wait, and the fewest bytes from there to the end of text.
     Interner continuations_;
@@ -138,6 +184,12 @@ private:
     // Continuations in a loop, by their system of equations: the id of its first rule.
     Interner systems_;
     std::vector<std::int32_t> first_of_system_;
+    // With a token budget: the continuation and the tokens left by id, and the other way round.
+    struct Budget {
+        std::int32_t continuation, left;
+    };
+    std::unordered_map<std::int32_t, Budget> budgets_;
+    std::unordered_map<std::uint64_t, std::int32_t> with_budget_;
 
     // Interned twice: by the items that a byte has led to, and by those that can read a byte.
     Interner kernels_;
@@ -145,6 +197,11 @@ private:
     Interner futures_;  // ids are the states
     std::vector<Known> known_;
     std::vector<State> transitions_;
+
+    // Unions, by their members in order.
+    Interner unions_;
+    std::vector<State> state_of_union_;
+    std::unordered_map<State, std::vector<State>> members_;
 
     // Scratch of one unfolding.
     std::vector<std::uint64_t> kernel_, future_, equations_;

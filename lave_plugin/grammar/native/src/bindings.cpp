@@ -91,7 +91,9 @@ std::uint8_t checked_byte(std::int64_t byte) {
 std::shared_ptr<Automaton> make_automaton(
     const py::buffer& byte_begins, const py::buffer& byte_edges, const py::buffer& rule_begins,
     const py::buffer& rule_edges, const py::buffer& final, const py::buffer& start,
-    std::int64_t root, std::int64_t max_states) {
+    std::int64_t root, std::int64_t max_states,
+    const std::vector<std::pair<std::vector<std::int32_t>, bool>>& token_sets,
+    const std::optional<py::buffer>& token_edges, const std::optional<py::buffer>& token_budgets) {
     if (max_states < 1) throw py::value_error("max_states must be at least 1");
     const Array<std::int32_t> a(byte_begins, "byte_begins", {kAnyLength});
     const Array<std::int32_t> b(byte_edges, "byte_edges", {kAnyLength});
@@ -99,10 +101,21 @@ std::shared_ptr<Automaton> make_automaton(
     const Array<std::int32_t> d(rule_edges, "rule_edges", {kAnyLength});
     const Array<std::uint8_t> e(final, "final", {kAnyLength});
     const Array<std::int32_t> f(start, "start", {kAnyLength});
-    return std::make_shared<Automaton>(Rules({a.data(), a.size(), b.data(), b.size(), c.data(),
-                                              c.size(), d.data(), d.size(), e.data(), e.size(),
-                                              f.data(), f.size(), root}),
-                                       max_states);
+    RawRules raw{a.data(), a.size(), b.data(), b.size(), c.data(), c.size(), d.data(),
+                 d.size(), e.data(), e.size(), f.data(), f.size(), root};
+    for (const auto& [ids, excluded] : token_sets) raw.token_sets.push_back({ids, excluded});
+    std::optional<Array<std::int32_t>> g, h;
+    if (token_edges) {
+        g.emplace(*token_edges, "token_edges", std::vector<py::ssize_t>{kAnyLength});
+        raw.token_edges = g->data();
+        raw.token_edges_count = g->size();
+    }
+    if (token_budgets) {
+        h.emplace(*token_budgets, "token_budgets", std::vector<py::ssize_t>{kAnyLength});
+        raw.token_budgets = h->data();
+        raw.token_budgets_count = h->size();
+    }
+    return std::make_shared<Automaton>(Rules(raw), max_states);
 }
 
 std::shared_ptr<Automaton> make_automaton_of(const RuleArrays& rules, std::int64_t max_states) {
@@ -435,7 +448,9 @@ void bind_automaton(py::module_& module) {
     py::class_<Automaton, std::shared_ptr<Automaton>>(module, "Automaton")
         .def(py::init(&make_automaton), py::arg("byte_begins"), py::arg("byte_edges"),
              py::arg("rule_begins"), py::arg("rule_edges"), py::arg("final"), py::arg("start"),
-             py::arg("root"), py::arg("max_states"))
+             py::arg("root"), py::arg("max_states"),
+             py::arg("token_sets") = std::vector<std::pair<std::vector<std::int32_t>, bool>>(),
+             py::arg("token_edges") = py::none(), py::arg("token_budgets") = py::none())
         .def(py::init(&make_automaton_of), py::arg("rules"), py::arg("max_states"))
         .def_property_readonly("start",
                                [](Automaton& self) {
@@ -508,9 +523,14 @@ void bind_automaton(py::module_& module) {
                  std::string completion;
                  State here = not_dead(self, state);
                  while (!self.accepting(here)) {
-                     const std::uint8_t byte = self.first_byte(here);
-                     completion.push_back(static_cast<char>(byte));
-                     here = self.step(here, byte);
+                     const std::int32_t symbol = self.first_symbol(here);
+                     if (symbol < 0) {
+                         PyErr_SetString(PyExc_LookupError,
+                                         "a token stands on the way, which is no string of bytes");
+                         throw py::error_already_set();
+                     }
+                     completion.push_back(static_cast<char>(symbol));
+                     here = self.step(here, static_cast<std::uint8_t>(symbol));
                  }
                  return bytes_of(completion);
              })
@@ -543,7 +563,7 @@ void bind_token_automaton(py::module_& module) {
         .def_property_readonly("start",
                                [](TokenAutomaton& self) {
                                    const Hold hold(*self.automaton);
-                                   return id_of(*self.automaton, self.automaton->start());
+                                   return id_of(*self.automaton, self.start());
                                })
         .def_property_readonly("generation",
                                [](TokenAutomaton& self) {

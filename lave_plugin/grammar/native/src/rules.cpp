@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <queue>
 #include <stdexcept>
 #include <string>
@@ -68,14 +69,44 @@ Rules::Rules(const RawRules& raw) {
     require_index(raw.root, raw.start_count, "rule");
     start_.assign(raw.start, raw.start + raw.start_count);
     root_ = static_cast<std::int32_t>(raw.root);
+    read_token_edges(raw);
     for (std::size_t node = 0; node < nodes; ++node) {
         final_.push_back(raw.final[node] != 0);
         tail_.push_back(final_[node] && byte_begins_[node] == byte_begins_[node + 1] &&
-                        rule_begins_[node] == rule_begins_[node + 1]);
+                        rule_begins_[node] == rule_begins_[node + 1] &&
+                        token_edges(static_cast<std::int32_t>(node)).empty());
     }
     distance_ = shortest_distances(raw);
     require_ends();
+    require_token_budgets();
     find_byte_classes();
+}
+
+void Rules::read_token_edges(const RawRules& raw) {
+    const std::size_t nodes = raw.final_count;
+    require(raw.token_edges_count % 3 == 0, "token edges are triples (node, set, target)");
+    require(raw.token_budgets_count % 2 == 0, "token budgets are pairs (rule, tokens)");
+    token_classes_ = TokenClasses(raw.token_sets);
+    if (raw.token_edges_count > 0) token_begins_.assign(nodes + 1, 0);
+    std::int32_t before = 0;
+    for (std::size_t at = 0; at < raw.token_edges_count; at += 3) {
+        require_index(raw.token_edges[at], nodes, "node");
+        require_index(raw.token_edges[at + 1], raw.token_sets.size(), "token set");
+        require_index(raw.token_edges[at + 2], nodes, "node");
+        require(before <= raw.token_edges[at], "token edges must be in the order of their nodes");
+        before = raw.token_edges[at];
+        ++token_begins_[before + 1];
+        token_edges_.push_back({raw.token_edges[at + 1], raw.token_edges[at + 2]});
+    }
+    std::partial_sum(token_begins_.begin(), token_begins_.end(), token_begins_.begin());
+    if (raw.token_budgets_count > 0) token_budgets_.assign(raw.start_count, kNoBudget);
+    for (std::size_t at = 0; at < raw.token_budgets_count; at += 2) {
+        require_index(raw.token_budgets[at], raw.start_count, "rule");
+        const std::int32_t most = raw.token_budgets[at + 1];
+        require(0 <= most && most < std::numeric_limits<std::int32_t>::max(),
+                "a token budget must not be negative");
+        token_budgets_[raw.token_budgets[at]] = most;
+    }
 }
 
 // Knuth 1977, Dijkstra for grammars: nodes are settled in the order of their distance. A rule edge
@@ -84,7 +115,7 @@ Rules::Rules(const RawRules& raw) {
 std::vector<std::int64_t> shortest_distances(const RawRules& rules) {
     const std::size_t nodes = rules.final_count;
     const auto node_count = static_cast<std::int32_t>(nodes);
-    // Sources of the byte edges into a node; rule edges by their target, and by their rule.
+    // Sources of the byte and token edges into a node; rule edges by their target, and by their rule.
     std::vector<std::vector<std::int32_t>> byte_sources(nodes);
     std::vector<std::vector<std::pair<std::int32_t, std::int32_t>>> rule_sources(nodes);
     std::vector<std::vector<std::int32_t>> rules_at(nodes);
@@ -100,6 +131,9 @@ std::vector<std::int64_t> shortest_distances(const RawRules& rules) {
             rule_sources[target].emplace_back(node, rule);
             rule_uses[rule].emplace_back(node, target);
         }
+    }
+    for (std::size_t at = 0; at < rules.token_edges_count; at += 3) {
+        byte_sources[rules.token_edges[at + 2]].push_back(rules.token_edges[at]);
     }
     for (std::size_t rule = 0; rule < rules.start_count; ++rule) {
         rules_at[rules.start[rule]].push_back(static_cast<std::int32_t>(rule));
@@ -140,9 +174,35 @@ void Rules::require_ends() const {
     const char* message = "an edge leads to where nothing can end; leave such edges out";
     require(distance_[start_[root_]] < kUnreachable, "the grammar has no sentence");
     for (const ByteEdge& edge : byte_edges_) require(distance_[edge.target] < kUnreachable, message);
+    for (const TokenEdge& edge : token_edges_) {
+        require(distance_[edge.target] < kUnreachable, message);
+    }
     for (const RuleEdge& edge : rule_edges_) {
         require(distance_[edge.target] < kUnreachable, message);
         require(distance_[start_[edge.rule]] < kUnreachable, message);
+    }
+}
+
+// With this, an item that has a budget can end its rule within it.
+void Rules::require_token_budgets() const {
+    if (!counts_tokens()) return;
+    for (std::int32_t rule = 0; rule < rule_count(); ++rule) {
+        if (token_budgets_[rule] == kNoBudget) continue;
+        require(distance_[start_[rule]] <= token_budgets_[rule],
+                "a token budget is too small for the rule's shortest string");
+        std::vector<char> seen(final_.size());
+        std::vector<std::int32_t> pending{start_[rule]};
+        auto enter = [&](std::int32_t node) {
+            if (!seen[node]) pending.push_back(node);
+            seen[node] = 1;
+        };
+        while (!pending.empty()) {
+            const std::int32_t node = pending.back();
+            pending.pop_back();
+            require(rule_edges(node).empty(), "a rule with a token budget must refer to no other");
+            for (const ByteEdge& edge : byte_edges(node)) enter(edge.target);
+            for (const TokenEdge& edge : token_edges(node)) enter(edge.target);
+        }
     }
 }
 

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "token_classes.hpp"
+
 namespace lave {
 
 constexpr std::int64_t kUnreachable = std::int64_t{1} << 60;
@@ -17,6 +19,11 @@ struct ByteEdge {
 
 struct RuleEdge {
     std::int32_t rule;  // a string of the rule leads to target
+    std::int32_t target;
+};
+
+struct TokenEdge {
+    std::int32_t set;  // one token of the set leads to target
     std::int32_t target;
 };
 
@@ -43,10 +50,17 @@ struct RawRules {
     const std::int32_t* start;  // one for each rule
     std::size_t start_count;
     std::int64_t root;
+
+    // What few grammars have; all may be empty.
+    std::vector<TokenSet> token_sets;
+    const std::int32_t* token_edges = nullptr;  // triples (node, set, target), by node
+    std::size_t token_edges_count = 0;          // numbers, three to an edge
+    const std::int32_t* token_budgets = nullptr;  // pairs (rule, tokens that may begin inside it)
+    std::size_t token_budgets_count = 0;          // numbers, two to a rule
 };
 
-// Fewest bytes from each node to the end of its rule, kUnreachable where there is no way. The ids in
-// the arrays must be in range.
+// Fewest bytes from each node to the end of its rule, kUnreachable where there is no way; a token
+// edge counts as one. The ids in the arrays must be in range.
 std::vector<std::int64_t> shortest_distances(const RawRules& rules);
 
 class Rules {
@@ -75,18 +89,39 @@ public:
         return {edges + rule_begins_[node], edges + rule_begins_[node + 1]};
     }
 
+    // Whether a token is more to the grammar than its bytes.
+    bool reads_tokens() const { return token_classes_.set_count() > 0 || counts_tokens(); }
+    const TokenClasses& token_classes() const { return token_classes_; }
+    Edges<TokenEdge> token_edges(std::int32_t node) const {
+        const TokenEdge* edges = token_edges_.data();
+        if (token_begins_.empty()) return {edges, edges};
+        return {edges + token_begins_[node], edges + token_begins_[node + 1]};
+    }
+    // Whether there are rules with a token budget.
+    bool counts_tokens() const { return !token_budgets_.empty(); }
+    // How many tokens may begin inside a string of the rule; kNoBudget where it has none.
+    static constexpr std::int32_t kNoBudget = -1;
+    std::int32_t token_budget(std::int32_t rule) const {
+        return counts_tokens() ? token_budgets_[rule] : kNoBudget;
+    }
+
     // Bytes that no edge tells apart are one class: tables of a state need a column for each class
     // only, and a column is unfolded once for all its bytes.
     int class_count() const { return class_count_; }
     int class_of(std::uint8_t byte) const { return class_of_[byte]; }
 
 private:
+    void read_token_edges(const RawRules& raw);
     void find_byte_classes();
     void require_ends() const;
+    void require_token_budgets() const;
 
     std::vector<std::int32_t> byte_begins_, rule_begins_, start_;
     std::vector<ByteEdge> byte_edges_;
     std::vector<RuleEdge> rule_edges_;
+    std::vector<std::int32_t> token_begins_, token_budgets_;  // empty where the grammar has none
+    std::vector<TokenEdge> token_edges_;
+    TokenClasses token_classes_;
     std::vector<char> final_, tail_;
     std::vector<std::int64_t> distance_;
     std::int32_t root_;

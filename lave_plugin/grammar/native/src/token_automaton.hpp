@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,11 +21,13 @@ constexpr State kEnded = -2;  // behind an end token: only more end tokens may f
 class TokenAutomaton {
 public:
     TokenAutomaton(std::shared_ptr<Automaton> automaton,
-                   std::shared_ptr<const Vocabulary> vocabulary)
-        : automaton(std::move(automaton)), vocabulary(std::move(vocabulary)) {}
+                   std::shared_ptr<const Vocabulary> vocabulary);
 
     const std::shared_ptr<Automaton> automaton;
     const std::shared_ptr<const Vocabulary> vocabulary;
+
+    // The state before any text.
+    State start() { return automaton->end_token(automaton->start()); }
 
     // Walks the token's bytes: a token has about four, and a step is two loads from small dense
     // rows, which are the cache. A table of (state, token) would take a hash and a load from far
@@ -33,11 +36,12 @@ public:
         if (token < 0 || token >= vocabulary->size()) return kDead;
         const auto id = static_cast<Token>(token);
         const Bytes data = vocabulary->bytes_of(id);
-        if (data.count == 0) {
-            return vocabulary->is_end(id) && is_complete(state) ? kEnded : kDead;
+        if (data.count == 0 && vocabulary->is_end(id)) {
+            return is_complete(state) ? kEnded : kDead;
         }
         if (state < 0) return kDead;
-        return automaton->run(state, data.first, data.count);
+        if (automaton->rules().reads_tokens()) return advance_both_ways(state, id);
+        return data.count == 0 ? kDead : automaton->run(state, data.first, data.count);
     }
 
     bool is_complete(State state) const {
@@ -69,8 +73,8 @@ public:
         const Token* first;
         std::size_t count;
     };
-    // The end token where the text may end, and one single-byte token for each state a byte away.
-    // Valid until the next call of this function.
+    // The end token where the text may end, one single-byte token for each state a byte away, and of
+    // the tokens that the grammar reads as a whole one of each kind that it tells apart. Valid until the next call of this function.
     Tokens fillers(State state);
 
     // Bit t & 31 of word t >> 5 says whether token t may follow.
@@ -82,8 +86,19 @@ private:
     static constexpr std::size_t kMasksKept = 256;  // 19 kB each over 150,000 tokens
 
     void forget_flushed();
+    State advance_both_ways(State state, Token token);
+    Token token_of_set(std::int32_t set) const;
+    State step_symbol(State state, std::int32_t symbol);
     std::int32_t& finish_count(State state);
+    std::optional<std::vector<Token>> ending(State state);
+    void append_spelling(const std::string& bytes,
+                         std::optional<std::vector<Token>>& tokens) const;
     std::vector<std::uint32_t> walk_trie(State state);
+    void allow_whole(State state, std::vector<std::uint32_t>& mask);
+
+    // For each class of tokens that an edge reads its lowest token.
+    std::map<std::int32_t, Token> representatives_;
+    bool spells_every_symbol_;
 
     std::int64_t generation_ = 0;  // of the states that the tables below are about
     std::vector<std::int32_t> finish_count_;  // by state: tokens without the end token

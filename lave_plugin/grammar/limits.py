@@ -1,0 +1,146 @@
+"""What the attributes of a rule take away from its language: `lazy`, `max_chars`, `max_tokens`.
+
+All three are modelled on the automaton of the rule with every rule inside it built in place, which
+has to be regular for that. (xgrammar asks the same of a lazy rule, and what its structural tags put
+a budget on is free text or free tokens.)
+
+Where xgrammar finds that a budget is spent and the rule can't end, it lets the rule go on. Here the
+budget holds: what would run into that is left out, so each match that is begun can be ended within
+its budget, if need be by tokens of one byte.
+"""
+
+from collections.abc import Collection
+
+from lave_plugin.grammar.errors import UnsupportedGrammar
+from lave_plugin.grammar.nfa import Nfa, Node, determinise, powerset
+from lave_plugin.grammar.notation import Limits
+
+_MOST_NODES = 1 << 15
+"""A budget takes a copy of the rule's automaton for each character; so many take a second."""
+
+
+def inline(automata: dict[str, list[Node]], rule: str, limited: Collection[str]) -> Nfa:
+    """The automaton of `rule` with every rule that it refers to in place."""
+    nfa = Nfa()
+    # Rule, the nodes before and behind it, the rules that it stands in.
+    pending = [(rule, nfa.start, nfa.end, frozenset[str]())]
+    while pending:
+        name, before, after, around = pending.pop()
+        if name in around or (around and name in limited):
+            raise UnsupportedGrammar(
+                f"Rule {rule!r} has lazy, max_chars or max_tokens, which this version of the plugin"
+                f" can model only on rules without recursion, or without another such rule inside;"
+                f" {name!r} is in the way: take the attribute off, or simplify the rule."
+            )
+        nodes = automata[name]
+        if nfa.node_count + len(nodes) > _MOST_NODES:
+            raise _too_large(rule)
+        copies = [nfa.new_node() for _ in nodes]
+        nfa.empty_edges[before].append(copies[0])
+        for copy, node in zip(copies, nodes, strict=True):
+            if node.final:
+                nfa.empty_edges[copy].append(after)
+            for low, high, target in node.byte_edges:
+                nfa.byte_edges[copy].append((low, high, copies[target]))
+            for tokens, target in node.token_edges:
+                nfa.add_tokens(tokens, copy, copies[target])
+            for callee, target in node.rule_edges:
+                pending.append((callee, copy, copies[target], around | {name}))
+    return nfa
+
+
+def apply_limits(rule: str, nfa: Nfa, limits: Limits) -> list[Node]:
+    """The automaton of a rule that stands alone, with its limits but that in tokens.
+
+    Raises
+    ------
+    UnsupportedGrammar
+        If it would be too large, or the limits leave nothing of the rule.
+    """
+    nodes = _shortest_matches(rule, nfa) if limits.lazy else determinise(nfa)
+    if limits.max_chars is not None:
+        nodes = _count_characters(rule, nodes, limits.max_chars)
+    if limits.max_tokens is not None:
+        _check_token_budget(rule, nodes, limits.max_tokens)
+    return nodes
+
+
+def _shortest_matches(rule: str, nfa: Nfa) -> list[Node]:
+    """Those that have no shorter match as a prefix: nothing goes on from where a match may end."""
+    nodes = None if nfa.token_edges else powerset(nfa)
+    if nodes is None:
+        raise UnsupportedGrammar(
+            f"Rule {rule!r} is lazy, and its body speaks of tokens or is too ambiguous for that;"
+            " write what ends it into the body instead."
+        )
+    return [Node(True, (), ()) if node.final else node for node in nodes]
+
+
+def _count_characters(rule: str, nodes: list[Node], most: int) -> list[Node]:
+    """The product with a counter of the bytes that begin a character."""
+    if any(node.token_edges for node in nodes):
+        raise UnsupportedGrammar(
+            f"Rule {rule!r} has max_chars and speaks of tokens, which have no number of characters;"
+            " use max_tokens."
+        )
+    numbers = {(0, 0): 0}
+    pairs = [(0, 0)]
+
+    def number_of(node: int, count: int) -> int:
+        pair = (node, count)
+        if pair not in numbers:
+            numbers[pair] = len(pairs)
+            pairs.append(pair)
+        return numbers[pair]
+
+    product: list[Node] = []
+    while len(product) < len(pairs):
+        if len(pairs) > _MOST_NODES:
+            raise _too_large(rule)
+        node, count = pairs[len(product)]
+        byte_edges = []
+        for low, high, target in nodes[node].byte_edges:
+            for first, last, begins in ((0x00, 0x7F, 1), (0x80, 0xBF, 0), (0xC0, 0xFF, 1)):
+                if max(low, first) <= min(high, last) and count + begins <= most:
+                    counted = number_of(target, count + begins)
+                    byte_edges.append((max(low, first), min(high, last), counted))
+        product.append(Node(nodes[node].final, tuple(byte_edges), ()))
+    return product
+
+
+def _check_token_budget(rule: str, nodes: list[Node], most: int) -> None:
+    """What is counted in tokens is counted by the states; here it is only seen to be possible.
+
+    A byte may need a token, so whatever is begun has to end within as many bytes.
+    """
+    shortest = _distances(nodes)[0]
+    if shortest > most:
+        raise UnsupportedGrammar(
+            f"Rule {rule!r} has max_tokens={most}, and its shortest text may take {shortest};"
+            " allow more."
+        )
+
+
+def _distances(nodes: list[Node]) -> list[int]:
+    """Bytes, or tokens as a whole, from each node to an end."""
+    sources: list[list[int]] = [[] for _ in nodes]
+    for index, node in enumerate(nodes):
+        for edge in (*node.byte_edges, *node.token_edges):
+            sources[edge[-1]].append(index)
+    distance = [len(nodes) + 1] * len(nodes)
+    reached = [index for index, node in enumerate(nodes) if node.final]
+    for index in reached:
+        distance[index] = 0
+    for index in reached:
+        for source in sources[index]:
+            if distance[source] > distance[index] + 1:
+                distance[source] = distance[index] + 1
+                reached.append(source)
+    return distance
+
+
+def _too_large(rule: str) -> UnsupportedGrammar:
+    return UnsupportedGrammar(
+        f"Rule {rule!r} has lazy, max_chars or max_tokens, and is too large for that: it would take"
+        f" more than {_MOST_NODES} nodes. Lower the budget, or take it off."
+    )

@@ -1,0 +1,139 @@
+"""Structural tags that speak of tokens, or count them, through the real engine."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from client import post
+from tokenizers import Tokenizer
+
+pytestmark = pytest.mark.engine
+
+LAVE = {
+    "algorithm": "LowConfidence",
+    "algorithm_config": {"block_size": 16},
+    "constrained_decoding": "lave",
+}
+CALL, DONE = "<|im_start|>", "<|endoftext|>"  # special tokens that end nothing
+
+
+def token(name: str) -> dict:
+    return {"type": "token", "token": name}
+
+
+def tag(begin, content: dict, end) -> dict:
+    return {"type": "tag", "begin": begin, "content": content, "end": end}
+
+
+def ask(url: str, tag_format: dict, **parameters) -> dict:
+    """The answer to a structural tag, with its special tokens and its ids."""
+    structural_tag = json.dumps({"type": "structural_tag", "format": tag_format})
+    body = {
+        "text": "x",
+        "sampling_params": {
+            "structural_tag": structural_tag,
+            "max_new_tokens": 40,
+            "skip_special_tokens": False,
+            **parameters,
+        },
+    }
+    response = post(url, body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+@pytest.fixture(scope="module")
+def tokenizer(shipped_checkpoint) -> Tokenizer:
+    return Tokenizer.from_file(str(shipped_checkpoint / "tokenizer.json"))
+
+
+@pytest.fixture
+def url(serve, shipped_checkpoint) -> str:
+    return serve(shipped_checkpoint, **LAVE).url
+
+
+def test_special_tokens_stand_where_the_tag_names_them(url, tokenizer):
+    schema = {
+        "type": "object",
+        "properties": {"n": {"type": "integer", "enum": [1, 2, 3]}},
+        "required": ["n"],
+        "additionalProperties": False,
+    }
+    content = {"type": "json_schema", "json_schema": schema}
+    answer = ask(url, tag(token(CALL), content, token(DONE)))
+    ids = answer["output_ids"]
+    call, done = tokenizer.token_to_id(CALL), tokenizer.token_to_id(DONE)
+    assert answer["meta_info"]["finish_reason"]["type"] == "stop"
+    assert (ids[0], ids.count(call), ids.count(done)) == (call, 1, 1)
+    inside = tokenizer.decode(ids[1 : ids.index(done)])
+    assert json.loads(inside)["n"] in (1, 2, 3)
+
+
+def test_free_tokens_are_counted(url, tokenizer):
+    thought = tag(token(CALL), {"type": "any_tokens", "max_tokens": 5}, token(DONE))
+    after = {"type": "const_string", "value": "so be it"}
+    answer = ask(url, {"type": "sequence", "elements": [thought, after]})
+    ids = answer["output_ids"]
+    done = ids.index(tokenizer.token_to_id(DONE))
+    assert ids[0] == tokenizer.token_to_id(CALL)
+    assert done - 1 <= 5
+    assert tokenizer.decode(ids[done + 1 :]) == "so be it"
+    mask = tokenizer.token_to_id("<|MASK|>")
+    assert mask not in ids
+
+
+def test_text_is_counted(url):
+    answer = ask(url, tag("<a>", {"type": "any_text", "max_chars": 7}, "</a>"))
+    text = answer["text"].removesuffix("<|im_end|>")
+    assert text.startswith("<a>") and text.endswith("</a>")
+    assert len(text.removeprefix("<a>").removesuffix("</a>")) <= 7
+
+
+NAMES = {"end": "<|im_end|>", "mask": "<|MASK|>", "call": CALL}
+REFUSED = {
+    "a token that ends": ({"ebnf": 'root ::= Token({end}) "a"'}, "no sentence"),
+    "the mask": ({"ebnf": 'root ::= Token({mask}) "a"'}, "no sentence"),
+    "a stop token": (
+        {"ebnf": 'root ::= Token({call}) "a"', "stop_token_ids": "{call}"},
+        "stop_token_ids",
+    ),
+    "a budget on recursion": (
+        {"ebnf": 'root ::= a\na[max_tokens=9] ::= "(" a ")" | "x"'},
+        "recursion",
+    ),
+    "what would end the process": (
+        {
+            "structural_tag": json.dumps(
+                {
+                    "type": "structural_tag",
+                    "format": {
+                        "type": "repeat",
+                        "min": 1,
+                        "max": 2,
+                        "content": {
+                            "type": "token_dispatch",
+                            "rules": [[9, {"type": "const_string", "value": "x"}]],
+                        },
+                    },
+                }
+            )
+        },
+        "token_dispatch",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_kept_is_refused(url, tokenizer, name):
+    parameters, sentence = REFUSED[name]
+    parameters = dict(parameters)
+    for short, special in NAMES.items():
+        number = str(tokenizer.token_to_id(special))
+        for key, value in parameters.items():
+            parameters[key] = value.replace(f"{{{short}}}", number)
+    if "stop_token_ids" in parameters:
+        parameters["stop_token_ids"] = [int(parameters["stop_token_ids"])]
+    response = post(url, {"text": "x", "sampling_params": {"max_new_tokens": 9, **parameters}})
+    assert response.status_code == 400, response.text
+    assert sentence in response.json()["error"]["message"]
