@@ -35,6 +35,7 @@ def native() -> list[Extension]:
                 "-O2",
                 "-g0",
                 "-fvisibility=hidden",
+                "-ffp-contract=off",  # sums to the bit as the reference's
                 "-pthread",
                 *extra,
             ],

@@ -2,7 +2,8 @@
 
     python benchmarks/step_time.py [--model DIR] [--quick]
 
-Starts a server and sends the same prompts without and with a constraint, in turns. The engine
+Starts a server and sends the same prompts, for answers of the same lengths, without and with a
+constraint in turns. The engine
 itself times its steps (``/server_info``); printed are the medians of the last 512 of each kind.
 A threshold above 1 lets every step commit one token, so that the batches stay together.
 """
@@ -21,10 +22,10 @@ from tqdm import tqdm
 
 from lave_plugin.engines.sglang.server import Server
 
-TOKENS = 96
-TEXT = {"type": "string", "minLength": 120, "maxLength": 120}
+TOKENS = 256
+TEXT = {"type": "string", "minLength": 90, "maxLength": 90}
 CONSTRAINTS = {
-    "regex": {"regex": "[a-z ,.]{150}"},
+    "regex": {"regex": "[a-z ,.]{120}"},
     "JSON schema": {
         "json_schema": json.dumps(
             {
@@ -36,25 +37,29 @@ CONSTRAINTS = {
         )
     },
     "EBNF": {
-        "ebnf": 'root ::= line{6}\nline ::= [a-z]{3,8} " = " sum ";\\n"\n'
+        "ebnf": 'root ::= line{4}\nline ::= [a-z]{3,8} " = " sum ";\\n"\n'
         "sum ::= product | sum [+-] product\nproduct ::= atom | product [*/] atom\n"
         'atom ::= [0-9]+ | [a-z]{1,9} | "(" sum ")" | "-" atom\n'
     },
 }
 
 
-def send(url: str, prompts: list[str], constraint: dict) -> None:
-    """One batch of the same prompts, with or without a constraint."""
+def send(url: str, prompts: list[str], lengths: list[int], constraint: dict) -> list[int]:
+    """One batch of prompts, with or without a constraint; the tokens of its answers.
 
-    def post(prompt: str) -> None:
-        # A constrained answer ends where its grammar does, after about as many tokens.
-        most = 3 * TOKENS if constraint else TOKENS
-        parameters = {"temperature": 0, "max_new_tokens": most, "ignore_eos": True, **constraint}
-        body = {"text": prompt, "sampling_params": parameters}
-        requests.post(f"{url}/generate", json=body, timeout=300).raise_for_status()
+    Args:
+        lengths: ``max_new_tokens`` of each.
+    """
+
+    def post(prompt: str, length: int) -> int:
+        parameters = {"temperature": 0, "max_new_tokens": length, "ignore_eos": True}
+        body = {"text": prompt, "sampling_params": {**parameters, **constraint}}
+        response = requests.post(f"{url}/generate", json=body, timeout=300)
+        response.raise_for_status()
+        return response.json()["meta_info"]["completion_tokens"]
 
     with ThreadPoolExecutor(len(prompts)) as pool:
-        list(pool.map(post, prompts))
+        return list(pool.map(post, prompts, lengths))
 
 
 def step_times(url: str, rows: int) -> dict[str, dict]:
@@ -71,7 +76,7 @@ def main(
 ) -> None:
     """Step time with a constraint over step time without, at several batch sizes."""
     folder = model or Path(str(files("lave_plugin.demo") / "checkpoint"))
-    rounds = 3 if quick else 9
+    rounds = 2 if quick else 8
     figures = []
     config = {"block_size": 16, "threshold": 1.1, "lave": {"forced_tokens": False}}
     with Server(
@@ -83,10 +88,12 @@ def main(
         cells = [(size, name) for size in (1, 8, 16) for name in CONSTRAINTS]
         for size, name in tqdm(cells, unit="cell"):
             prompts = [f"Question {number}: what is it? Answer: " for number in range(size)]
-            send(server.url, prompts, CONSTRAINTS[name])  # compiles, unfolds
+            room = [TOKENS] * size
+            # Compiles, unfolds, and shows how long the answers are.
+            tokens = send(server.url, prompts, room, CONSTRAINTS[name])
             for _ in range(rounds):
-                for constraint in ({}, CONSTRAINTS[name]):
-                    send(server.url, prompts, constraint)
+                send(server.url, prompts, tokens, {})
+                send(server.url, prompts, room, CONSTRAINTS[name])
             times = step_times(server.url, size)
             free, bound = times["none"]["step_ms"], times["all"]["step_ms"]
             figures.append(

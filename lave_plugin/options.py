@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 Lookahead = Literal["guided", "sampled"]
+Confidence = Literal["constrained", "model"]
 
 
 class InvalidOptions(ValueError):
@@ -30,6 +31,10 @@ class LaveOptions:
     """A guided lookahead first assumes only tokens of at least this probability for the
     masks it has to fill (and each position's best); anything else the grammar allows it
     assumes where nothing could be committed so."""
+    confidence: Confidence = "constrained"
+    """What the order of candidates goes by after a refusal: the smaller one of the model's
+    probability and the posterior under the grammar, or the model's probability alone. The
+    sampled lookahead takes the latter."""
     forced_tokens: bool = True
     """Commit at once, without a forward pass, what the grammar leaves no choice about."""
     json_max_whitespace: int | None = 32
@@ -59,11 +64,12 @@ class LaveOptions:
             raise InvalidOptions(
                 f"lave.forced_tokens must be true or false, got {self.forced_tokens!r}."
             )
-        if self.lookahead not in get_args(Lookahead):
-            raise InvalidOptions(
-                f"lave.lookahead must be one of {', '.join(get_args(Lookahead))}, "
-                f"got {self.lookahead!r}."
-            )
+        for name, choices in (("lookahead", Lookahead), ("confidence", Confidence)):
+            if getattr(self, name) not in get_args(choices):
+                raise InvalidOptions(
+                    f"lave.{name} must be one of {', '.join(get_args(choices))}, "
+                    f"got {getattr(self, name)!r}."
+                )
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any] | None) -> LaveOptions:

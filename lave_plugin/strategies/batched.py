@@ -34,6 +34,7 @@ class BatchedLave(native.Lave):
             search_budget=options.search_budget,
             plausibility=options.plausibility,
             forced_tokens=options.forced_tokens,
+            constrained_confidence=options.confidence == "constrained",
         )
         self.tokens = tokens
 

@@ -29,6 +29,7 @@ from lave_plugin.grammar.automaton import DEAD
 from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.lattice import Verdict, find_witness
 from lave_plugin.options import LaveOptions
+from lave_plugin.strategies.confidence import posterior_marginals
 from lave_plugin.strategies.sampled import sample_witness
 
 RANKS_IN_RECOVERY = 4096
@@ -182,32 +183,42 @@ class Lave:
         *,
         plausible: bool = True,
     ) -> bool:
-        """Proposals in order of confidence, then others in place of those refused.
+        """Candidates in order of confidence, refused ones replaced by the next.
 
-        The confidence of a candidate is its probability among those not refused at its
-        position in this step. What was not proposed is only committed beside a first
-        token if it is surer than the engine's threshold.
+        What the engine's algorithm did not propose is only committed beside a first token
+        if it is surer than the engine's threshold. The confidence of a candidate is the
+        smaller one of its probability and its posterior (``strategies.confidence``), or,
+        with ``confidence: model``, its probability among those not refused at its position
+        in this step, proposals first.
         """
         choices = (
             candidates.plausible(self.options.plausibility) if plausible else candidates.tokens
         )
+        constrained = (
+            self.options.confidence == "constrained" and self.options.lookahead == "guided"
+        )
         refused: dict[int, int] = dict.fromkeys(candidates.tokens, 0)
         spent: dict[int, float] = dict.fromkeys(candidates.tokens, 0.0)
         refusals_in_a_row, committed = 0, False
+        posterior = self._posterior(state, canvas, candidates) if constrained else None
         while refusals_in_a_row < self.options.attempts:
             best = None
             for position, ranked in candidates.tokens.items():
                 rank = refused[position]
                 if canvas.tokens[position] != MASKED or rank >= len(ranked):
                     continue
-                left = max(1.0 - spent[position], 1e-6)
-                confidence = candidates.probabilities[position][rank] / left
                 proposed = rank == 0 and position in proposals.commits
-                if best is None or (proposed, confidence) > best[:2]:
-                    best = (proposed, confidence, position, ranked[rank])
+                confidence = candidates.probabilities[position][rank]
+                if not constrained:
+                    confidence /= max(1.0 - spent[position], 1e-6)
+                elif posterior is not None:
+                    confidence = min(confidence, posterior[position][rank])
+                key = (proposed and not constrained, confidence)
+                if best is None or key > best[0]:
+                    best = (key, proposed, position, ranked[rank])
             if best is None:
                 break
-            proposed, confidence, position, token = best
+            (_, confidence), proposed, position, token = best
             if committed and not proposed and confidence <= proposals.threshold:
                 break
             canvas.tokens[position] = token
@@ -216,6 +227,7 @@ class Lave:
             ):
                 self.counts["accepted"] += 1
                 committed, refusals_in_a_row = True, 0
+                posterior = self._posterior(state, canvas, candidates) if constrained else None
             else:
                 canvas.tokens[position] = MASKED
                 self.counts["refused"] += 1
@@ -223,6 +235,13 @@ class Lave:
                 refused[position] += 1
                 refusals_in_a_row += 1
         return committed
+
+    def _posterior(
+        self, state: int, canvas: Canvas, candidates: Candidates
+    ) -> dict[int, list[float]] | None:
+        return posterior_marginals(
+            self.tokens, state, canvas, candidates.tokens, candidates.probabilities
+        )
 
     def _edit_one_by_one(
         self, state: int, canvas: Canvas, candidates: Candidates, proposals: Proposals

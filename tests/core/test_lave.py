@@ -57,9 +57,28 @@ def test_edits_alone_do_not_count_as_a_commit():
 def test_a_refused_token_gives_way_to_the_next_candidate():
     canvas = Canvas([MASKED, MASKED], 0, 9)
     cut = candidates({"c": 0.8, "a": 0.2}, {"b": 0.6, "c": 0.4})
-    strategy = step('root ::= "a" "b"+', canvas, cut, Proposals({0: token("c")}, threshold=0.99))
+    proposals = Proposals({0: token("c")}, threshold=0.99)
+    strategy = step('root ::= "a" "b"+', canvas, cut, proposals, confidence="model")
     assert texts(canvas)[0] == "a"
     assert strategy.counts["refused"] == 1
+
+
+def test_after_a_refusal_what_the_grammar_rules_out_goes_last():
+    """``a`` is probable by itself, and does not go with the rest of the block."""
+    cut = candidates({"c": 0.9}, {"a": 0.6, "b": 0.4}, {"b": 0.9})
+    proposals = Proposals({0: token("c"), 1: token("a"), 2: token("b")}, threshold=0.5)
+    for confidence, refused in (("constrained", 0), ("model", 1)):
+        canvas = Canvas([MASKED] * 3, 0, 9)
+        strategy = step(
+            'root ::= "c" ("b" | "ac") "b"',
+            canvas,
+            cut,
+            proposals,
+            confidence=confidence,
+            forced_tokens=False,
+        )
+        assert strategy.counts["refused"] == refused
+        assert texts(canvas)[::2] == ["c", "b"]
 
 
 def test_a_proposal_with_an_implausible_witness_waits():
@@ -71,7 +90,7 @@ def test_a_proposal_with_an_implausible_witness_waits():
     step(ebnf, canvas, cut, proposals, forced_tokens=False)
     assert texts(canvas) == ["a", "b", "_"]
     canvas = Canvas([MASKED, MASKED, MASKED], 0, 9)
-    step(ebnf, canvas, cut, proposals, plausibility=0.0)
+    step(ebnf, canvas, cut, proposals, plausibility=0.0, confidence="model")
     assert texts(canvas) == ["a", "c", "b"], "without it the surer b stands, and drags c along"
 
 

@@ -50,6 +50,7 @@ def both(name):
         search_budget=st.sampled_from([1, 5, 1024]),
         plausibility=st.sampled_from([0.0, 0.1, 0.5, 1.0]),
         forced_tokens=st.booleans(),
+        confidence=st.sampled_from(["constrained", "model"]),
     ),
 )
 @settings(max_examples=150, deadline=None)

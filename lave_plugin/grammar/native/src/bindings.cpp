@@ -399,7 +399,8 @@ py::tuple step_batch(const std::vector<Lave*>& laves, const py::buffer& states,
         one.canvas = written.mutable_data() + at;
         one.block = block;
         one.first = begin;
-        one.tokens_left = left_of.data()[row];
+        // No text is as long as this; so no arithmetic on it can overflow.
+        one.tokens_left = std::max(left_of.data()[row], -kUnreachable);
         one.proposed = proposals.data() + at;
         one.best = best_of.data() + at;
         one.candidates = listed ? listed->data() + at * width : nullptr;
@@ -628,14 +629,17 @@ void bind_token_automaton(py::module_& module) {
 void bind_lave(py::module_& module) {
     py::class_<Lave, std::shared_ptr<Lave>>(module, "Lave")
         .def(py::init([](std::shared_ptr<TokenAutomaton> tokens, std::int64_t attempts,
-                         std::int64_t search_budget, double plausibility, bool forced_tokens) {
+                         std::int64_t search_budget, double plausibility, bool forced_tokens,
+                         bool constrained_confidence) {
                  if (!tokens) throw py::type_error("None is not a part of it");
                  return std::make_shared<Lave>(
                      std::move(tokens),
-                     LaveOptions{attempts, search_budget, plausibility, forced_tokens});
+                     LaveOptions{attempts, search_budget, plausibility, forced_tokens,
+                                 constrained_confidence});
              }),
              py::arg("tokens"), py::arg("attempts"), py::arg("search_budget"),
-             py::arg("plausibility"), py::arg("forced_tokens"))
+             py::arg("plausibility"), py::arg("forced_tokens"),
+             py::arg("constrained_confidence"))
         .def("start_block",
              [](Lave& self) {
                  const Hold hold(*self.tokens->automaton);

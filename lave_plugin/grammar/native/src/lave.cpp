@@ -22,9 +22,10 @@ bool Lave::proposes_edit(std::int64_t position) const {
            std::find(forced_.begin(), forced_.end(), position) == forced_.end();
 }
 
-void Lave::step(LaveRow& row, Searcher& searcher) {
+void Lave::step(LaveRow& row, Searcher& searcher, Posterior& posterior) {
     row_ = &row;
     searcher_ = &searcher;
+    posterior_ = &posterior;
     row.need = Need::kNothing;
     if (row.stage != Stage::kForced) {
         was_masked_.assign(row.block, 0);
@@ -81,11 +82,15 @@ void Lave::list_choices() {
     }
 }
 
+Canvas Lave::canvas(const Choices& choices, bool fillers, Token* witness) const {
+    return {tokens.get(),  row_->state,       row_->generation, row_->canvas,
+            row_->block,   row_->first,       row_->tokens_left, choices.data(),
+            options_.search_budget, fillers,  witness};
+}
+
 bool Lave::look(const Choices& choices, bool fillers) {
     found_.assign(row_->block, kMasked);
-    const Verdict verdict = searcher_->find_witness(
-        {tokens.get(), row_->state, row_->generation, row_->canvas, row_->block, row_->first,
-         row_->tokens_left, choices.data(), options_.search_budget, fillers, found_.data()});
+    const Verdict verdict = searcher_->find_witness(canvas(choices, fillers, found_.data()));
     ++counts_.lookaheads;
     if (verdict == Verdict::kUndecided) ++counts_.undecided;
     if (verdict != Verdict::kAlive) return false;
@@ -118,29 +123,49 @@ bool Lave::write_all() {
     return false;
 }
 
+void Lave::compute_posterior() {
+    if (!options_.constrained_confidence) return;
+    try {
+        has_posterior_ =
+            posterior_->compute(canvas(all_, false, nullptr), row_->probabilities, row_->width);
+    } catch (const StatesExhausted&) {
+        has_posterior_ = false;
+    }
+}
+
+double Lave::confidence(std::int64_t position, std::int64_t rank) const {
+    const double probability = row_->probabilities[position * row_->width + rank];
+    if (!options_.constrained_confidence) {
+        return probability / std::max(1.0 - spent_[position], 1e-6);
+    }
+    return has_posterior_ ? std::min(probability, posterior_->of(position, rank)) : probability;
+}
+
 bool Lave::commit_one_by_one(const Choices& choices, bool fillers) {
     LaveRow& row = *row_;
     refused_.assign(row.block, 0);
     spent_.assign(row.block, 0.0);
     std::int64_t refusals_in_a_row = 0;
     bool committed = false;
+    compute_posterior();
     while (refusals_in_a_row < options_.attempts) {
         std::int64_t best = -1;
-        bool best_proposed = false;
+        bool best_proposed = false, best_goes_first = false;
         double best_confidence = 0.0;
         for (std::int64_t position = row.first; position < row.block; ++position) {
             const std::int64_t rank = refused_[position];
             if (!was_masked_[position] || !is_masked(position) || rank >= all_[position].count) {
                 continue;
             }
-            const double left = std::max(1.0 - spent_[position], 1e-6);
-            const double confidence = row.probabilities[position * row.width + rank] / left;
+            const double sure = confidence(position, rank);
             const bool proposed = rank == 0 && proposes_commit(position);
-            if (best < 0 || proposed > best_proposed ||
-                (proposed == best_proposed && confidence > best_confidence)) {
+            const bool goes_first = proposed && !options_.constrained_confidence;
+            if (best < 0 || goes_first > best_goes_first ||
+                (goes_first == best_goes_first && sure > best_confidence)) {
                 best = position;
                 best_proposed = proposed;
-                best_confidence = confidence;
+                best_goes_first = goes_first;
+                best_confidence = sure;
             }
         }
         if (best < 0) break;
@@ -151,6 +176,7 @@ bool Lave::commit_one_by_one(const Choices& choices, bool fillers) {
             ++counts_.accepted;
             committed = true;
             refusals_in_a_row = 0;
+            compute_posterior();
         } else {
             row.canvas[best] = kMasked;
             ++counts_.refused;
@@ -263,12 +289,13 @@ void step_all(const std::vector<Lave*>& laves, std::vector<LaveRow>& rows, unsig
     for (const Lave* lave : laves) automata.push_back(lave->tokens->automaton.get());
     for_each_automaton(automata, threads, [&](const std::vector<std::size_t>& group) {
         Searcher searcher;
+        Posterior posterior;
         for (std::size_t at : group) {
             try {
                 if (rows[at].generation != automata[at]->generation()) {
                     throw std::out_of_range("the states were flushed during the call");
                 }
-                laves[at]->step(rows[at], searcher);
+                laves[at]->step(rows[at], searcher, posterior);
             } catch (const std::exception& error) {
                 rows[at].error = error.what();
             }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "posterior.hpp"
 #include "search.hpp"
 #include "token_automaton.hpp"
 
@@ -18,6 +19,7 @@ struct LaveOptions {
     std::int64_t search_budget;
     double plausibility;
     bool forced_tokens;
+    bool constrained_confidence;
 };
 
 // Where a step begins. Most need no more than the best token of each position; those that do stop,
@@ -68,7 +70,7 @@ public:
     const std::shared_ptr<TokenAutomaton> tokens;
 
     void start_block();
-    void step(LaveRow& row, Searcher& searcher);
+    void step(LaveRow& row, Searcher& searcher, Posterior& posterior);
 
     // As the reference counts them.
     struct Counts {
@@ -92,6 +94,9 @@ private:
     bool proposes_edit(std::int64_t position) const;
 
     bool write_all();
+    Canvas canvas(const Choices& choices, bool fillers, Token* witness) const;
+    void compute_posterior();
+    double confidence(std::int64_t position, std::int64_t rank) const;
     bool commit_one_by_one(const Choices& choices, bool fillers);
     void edit_one_by_one();
     bool recover();
@@ -108,6 +113,8 @@ private:
     static constexpr Token kUnknownYet = -3;
     LaveRow* row_ = nullptr;
     Searcher* searcher_ = nullptr;
+    Posterior* posterior_ = nullptr;
+    bool has_posterior_ = false;
     std::vector<char> was_masked_;
     Choices first_, plausible_, all_;
     std::vector<Token> plausible_tokens_;
