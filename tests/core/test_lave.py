@@ -64,21 +64,16 @@ def test_a_refused_token_gives_way_to_the_next_candidate():
 
 
 def test_after_a_refusal_what_the_grammar_rules_out_goes_last():
-    """``a`` is probable by itself, and does not go with the rest of the block."""
-    cut = candidates({"c": 0.9}, {"a": 0.6, "b": 0.4}, {"b": 0.9})
-    proposals = Proposals({0: token("c"), 1: token("a"), 2: token("b")}, threshold=0.5)
-    for confidence, refused in (("constrained", 0), ("model", 1)):
+    """``a`` is the most probable token of all, and no sentence has it."""
+    cut = candidates({"c": 0.55, "d": 0.45}, {"a": 0.6, "b": 0.4}, {END: 0.5, "d": 0.5})
+    proposals = Proposals({1: token("a")}, threshold=0.6)
+    for confidence, written, refused in (("constrained", "c", 0), ("model", "_", 1)):
         canvas = Canvas([MASKED] * 3, 0, 9)
         strategy = step(
-            'root ::= "c" ("b" | "ac") "b"',
-            canvas,
-            cut,
-            proposals,
-            confidence=confidence,
-            forced_tokens=False,
+            'root ::= "cb"', canvas, cut, proposals, confidence=confidence, forced_tokens=False
         )
+        assert texts(canvas)[0] == written
         assert strategy.counts["refused"] == refused
-        assert texts(canvas)[::2] == ["c", "b"]
 
 
 def test_a_proposal_with_an_implausible_witness_waits():
