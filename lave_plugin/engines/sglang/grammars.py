@@ -24,6 +24,7 @@ from lave_plugin.grammar.structural_tag import misread_in_repeat
 from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.grammar.vocabulary import Vocabulary
 from lave_plugin.session import Session
+from lave_plugin.thinking import Thinking
 
 logger = logging.getLogger(__name__)
 
@@ -90,6 +91,28 @@ def constraint_of(grammar: Any) -> LaveGrammar | None:
     if isinstance(grammar, ReasonerGrammarObject):
         grammar = grammar.grammar
     return grammar if isinstance(grammar, LaveGrammar) else None
+
+
+def thinking_of(request: Any, never: Iterable[int]) -> Thinking | None:
+    """How ``request`` thinks before its constraint begins, if it does.
+
+    The engine's own object follows the tokens of an autoregressive model one by one; what
+    it was told of the request (``GrammarManager._apply_request_reasoning_config``) is taken
+    over from it.
+
+    Args:
+        never: ids that may not stand in the thinking, whatever the engine allows.
+    """
+    grammar = request.grammar
+    if not isinstance(grammar, ReasonerGrammarObject) or grammar.reasoning_in_grammar:
+        return None
+    if not request.require_reasoning:
+        return None
+    if not grammar.enable_token_filter:  # --enable-strict-thinking
+        return Thinking(grammar.think_end_ids, never)
+    excluded = grammar.think_excluded_token_ids or ()
+    longest = grammar.max_think_tokens if grammar.max_think_tokens >= 0 else None
+    return Thinking(grammar.think_end_ids, {*never, *excluded}, longest)
 
 
 def build_automata_with_grammars(result: None, manager, scheduler) -> None:
