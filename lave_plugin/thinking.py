@@ -103,6 +103,8 @@ class Thinking:
         if len(masked) and not has_committed and MASKED not in canvas[free:]:
             canvas[masked[0]] = best(int(masked[0]), self._barred(begin))
             masked = masked[1:]
+            if begin is None:
+                begin = self._propose_anew(canvas, proposed, first, answer)
         if begin is None and latest < len(canvas) and not len(masked):
             self._end_at(latest, canvas, first)
             begin = self._propose_anew(canvas, proposed, first, answer)

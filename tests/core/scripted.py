@@ -85,8 +85,10 @@ class ScriptedEngine:
             logits[..., MASK_ID] += 4 * self.sharpness
         if self.phrase and torch.rand((), generator=self.random) < 0.1:
             place = int(torch.randint(self.block, (), generator=self.random))
+            # Above all else, or second to MASK.
+            liking = 20 if torch.rand((), generator=self.random) < 0.5 else 4
             for position, token in zip(range(place, self.block), self.phrase, strict=False):
-                logits[0, position, token] += 20 * self.sharpness
+                logits[0, position, token] += liking * self.sharpness
         return logits
 
     def propose(self, ids: torch.Tensor, logits: torch.Tensor, first: int) -> torch.Tensor:

@@ -46,14 +46,14 @@ def test_every_answer_ends_its_thinking_and_is_a_sentence(name, edits, end):
     tokens = token_automaton(GRAMMARS[name])
     thinking = Thinking(ENDS[end], BARRED)
     needed = tokens.tokens_to_finish(tokens.start) + len(thinking.end)
-    for seed, slack in enumerate([0, 1, 2, 5, 20, 40]):
+    for seed, slack in enumerate([0, 1, 5, 40]):
         engine = ScriptedEngine(block=8, edits=edits, seed=seed, phrase=ENDS[end])
         answer, session, _ = engine.answer(tokens, needed + slack, seed, thinking)
         assert session.ended
         check(GRAMMARS[name], answer, thinking)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     name=st.sampled_from(sorted(GRAMMARS)),
     end=st.lists(st.sampled_from(ids("%<a")), min_size=1, max_size=4),
@@ -107,11 +107,13 @@ def test_answers_do_not_depend_on_the_cap_on_states(monkeypatch):
 
 
 M = MASKED
-"""In the steps below ``%`` ends the thinking and ``!`` is barred; ``best`` gives ``z``."""
 
 
-def step(canvas: str, proposed: str, *, room: int = 99, answer: str = "", end: str = "%"):
-    """A step on a block of one-byte tokens, ``_`` where nothing stands."""
+def step(canvas: str, proposed: str, *, room=99, answer="", end="%", best="z"):
+    """A step on a block of one-byte tokens, ``_`` where nothing stands.
+
+    ``%`` ends the thinking, ``!`` is barred, and the best token anywhere is ``z``.
+    """
 
     def block(text: str) -> np.ndarray:
         return np.array([M if c == "_" else ids(c)[0] for c in text], dtype=np.int32)
@@ -122,7 +124,7 @@ def step(canvas: str, proposed: str, *, room: int = 99, answer: str = "", end: s
 
     thinking = Thinking(ids(end), ids("!"))
     tokens, writes = block(canvas), block(proposed)
-    begin = thinking.step(tokens, writes, 0, ids(answer), room, lambda *_: ids("z")[0])
+    begin = thinking.step(tokens, writes, 0, ids(answer), room, lambda *_: ids(best)[0])
     return text(tokens), text(writes), begin
 
 
@@ -152,6 +154,11 @@ def test_it_ends_when_the_room_for_it_is_full():
     assert step("ab__", "__cd", room=3) == ("abc%", "____", 4)
     assert step("a___", "__cd", room=3) == ("a_c_", "____", 4), "not before"
     assert step("____", "a%bc", room=0) == ("%___", "_%bc", 1), "behind it the grammar judges"
+
+
+def test_what_is_committed_for_want_of_a_proposal_may_be_the_end():
+    assert step("a_c_", "____", best="%") == ("a%__", "__c_", 2)
+    assert step("a_c_", "____", best="/", end="a/") == ("a/__", "__c_", 2)
 
 
 def test_an_end_across_two_blocks():
