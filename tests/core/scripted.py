@@ -54,6 +54,7 @@ class ScriptedEngine:
         edits: let the model also propose edits of committed tokens, as JointThreshold does.
         sharpness: scale of the logits; high is a model that is sure of its noise.
         phrase: tokens that the model likes to write, one after another, anywhere.
+        retractions: how often a request loses the block under way and begins it again.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class ScriptedEngine:
         seed: int = 0,
         options: LaveOptions | None = None,
         phrase: Sequence[int] = (),
+        retractions: int = 0,
     ) -> None:
         self.block = block
         self.threshold = threshold
@@ -76,6 +78,7 @@ class ScriptedEngine:
         self.sampling: Sampling | None = None
         self.random = torch.Generator().manual_seed(seed)
         self.phrase = phrase
+        self.retractions = retractions
 
     def logits(self) -> torch.Tensor:
         """``[1, block, vocabulary]``; in every other step MASK is the model's favourite."""
@@ -120,8 +123,13 @@ class ScriptedEngine:
             ids = torch.full((1, self.block), MASK_ID)
             ids[0, :first] = MASK_ID if steps % 2 else 7  # a prompt may hold a literal mask
             # Where thinking ends, what stood behind it may be masked anew.
-            for _ in range(self.block * (1 if thinking is None else 2) + 16):
+            passes = 1 + (thinking is not None) + self.retractions
+            for _ in range(self.block * passes + 16):
                 steps += 1
+                if self.retractions and torch.rand((), generator=self.random) < 0.2:
+                    self.retractions -= 1
+                    ids[0, first:] = MASK_ID
+                    session.restart_block()
                 logits = self.logits()
                 drawn, shown = {}, logits
                 if self.sampling is not None:

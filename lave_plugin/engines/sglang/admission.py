@@ -47,6 +47,11 @@ def validate_request(result: str | None, dllm_config, request) -> str | None:
             f"{field} cannot be enforced under --dllm-algorithm {dllm_config.algorithm}: "
             f"{why}. Use LowConfidence or JointThreshold."
         )
+    if request.return_logprob:
+        return (
+            f"{field} together with log probabilities is not supported: SGLang computes none "
+            "for a diffusion language model. Send the request without logprobs."
+        )
     return None
 
 
