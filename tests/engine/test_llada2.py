@@ -1,4 +1,4 @@
-"""LLaDA2 on the CPU: blocks of 32, several end tokens, and a KV cache that is nearly full."""
+"""LLaDA2 on the CPU: a mixture of experts, blocks of 32, several end tokens."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ CASES = {
     "LowConfidence, synchronous": ("LowConfidence", {"threshold": 0.3}, ["--no-dllm-fdfo"]),
     # LLaDA2.1 as it is served.
     "JointThreshold": ("JointThreshold", {"threshold": 0.5, "edit_threshold": 0.0}, []),
-    # Two blocks of one answer and three of another are more than fit at a time.
-    "LowConfidence, hardly any room": ("LowConfidence", {}, ["--max-total-tokens", "512"]),
 }
 
 
