@@ -12,8 +12,10 @@ from sglang.srt.constrained.reasoner_grammar_backend import (
     ReasonerGrammarObject,
 )
 from sglang.srt.constrained.xgrammar_backend import XGrammarGrammar, XGrammarGrammarBackend
+from xgrammar import GrammarCompiler
 
 from lave_plugin.engines.sglang import arguments
+from lave_plugin.engines.sglang.recent import KEPT_BYTES, RecentGrammars
 from lave_plugin.grammar import self_test
 from lave_plugin.grammar.automaton import Automaton
 from lave_plugin.grammar.caret import move_carets_in_ebnf, move_carets_in_regex
@@ -135,6 +137,10 @@ def build_automata_with_grammars(result: None, manager, scheduler) -> None:
             "--constrained-decoding lave reads the grammars that xgrammar compiles, and "
             f"this server's grammar backend is {type(backend).__name__}"
         )
+    manager.grammar_backend.cache = RecentGrammars()
+    backend.grammar_compiler = GrammarCompiler(
+        backend._tokenizer_info, cache_limit_bytes=KEPT_BYTES
+    )
     self_test.check_version()
     vocabulary = vocabulary_of(
         scheduler.tokenizer,
