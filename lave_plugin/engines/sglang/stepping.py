@@ -131,9 +131,12 @@ class ConstrainedStep:
         drawn = {}
         for row in rows:
             if (sampling := sampling_of(self._requests[row.index])) is not None:
+                special = row.session.tokens.special_tokens
+                if row.session.is_thinking:
+                    special = special.union(row.session.thinking.end)
                 drawn[row.index] = draw(
                     logits[row.index],
-                    cutter.never(logits, row.session.tokens.special_tokens),
+                    cutter.never(logits, special),
                     sampling,
                     len(row.answer) - row.first,
                 )
@@ -150,11 +153,8 @@ class ConstrainedStep:
 
 def _is_thinking(request: Any) -> bool:
     constraint = constraint_of(request.grammar)
-    return (
-        constraint is not None
-        and constraint.session is not None
-        and (constraint.session.is_thinking)
-    )
+    session = None if constraint is None else constraint.session
+    return session is not None and session.is_thinking
 
 
 def _lost_its_constraint(request: Any) -> bool:
