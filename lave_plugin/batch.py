@@ -174,7 +174,8 @@ class _Step:
 
         def best(position: int, barred: Collection[int]) -> int:
             logits = self._ranking(place)[position].clone()
-            logits[list(barred)] = float("-inf")
+            # A stop token of the request may be any number.
+            logits[[token for token in barred if token < len(logits)]] = float("-inf")
             return int(logits.argmax())
 
         self.first[place] = session.thinking.step(

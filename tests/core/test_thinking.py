@@ -21,7 +21,7 @@ def ids(text: str) -> list[int]:
     return [VOCABULARY.id_of[bytes([byte])] for byte in text.encode()]
 
 
-BARRED = {END, MASK_ID}
+BARRED = {END, MASK_ID, 10**6}  # a request may stop at tokens that there are not
 ENDS = {"one token": ids("%"), "three tokens": ids("</>"), "twice the same": ids("%%")}
 
 

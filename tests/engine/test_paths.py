@@ -74,7 +74,7 @@ def test_every_length_of_prompt_and_budget(url):
             assert result["meta_info"]["finish_reason"]["type"] == "stop"
 
 
-@pytest.mark.parametrize("room", [22, 31, 32, 33, 47])
+@pytest.mark.parametrize("room", [23, 31, 32, 33, 47])
 def test_the_end_of_the_context(url, room):
     """All that is left of the context, which the engine lets a request ask for at most."""
     result = ask(url, [WORD] * (2048 - room), regex="[a-f]{10,200}", max_new_tokens=room)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+import weakref
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from sglang.srt.constrained.base_grammar_backend import InvalidGrammarObject
@@ -71,11 +72,13 @@ class LaveGrammar(XGrammarGrammar):
         )
         self.states = states
         self.session: Session | None = None
-        self._request: Any = None
+        self._request: Callable[[], Any] | None = None
 
     def open_session(self, request: Any, session: Session) -> None:
         """Begin the request's session."""
-        self._request, self.session = request, session
+        # Weakly: a request holds its grammar, and a circle of the two, with all the states,
+        # would wait for the garbage collector, which a server's large heap makes rare.
+        self._request, self.session = weakref.ref(request), session
 
     def copy(self) -> LaveGrammar:
         return LaveGrammar(super().copy(), self.states)
@@ -84,7 +87,7 @@ class LaveGrammar(XGrammarGrammar):
         """Asked by ``Req.update_finish_state`` last, which matters with ``ignore_eos``."""
         if self.session is None:
             return False
-        self.session.follow(self._request.output_ids)
+        self.session.follow(self._request().output_ids)
         return self.session.ended
 
 
