@@ -7,14 +7,14 @@ constrained and what its own algorithm would have done to them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from lave_plugin.candidates import CandidateArrays, CandidateCutter, Candidates
-from lave_plugin.canvas import MASKED
+from lave_plugin.canvas import MASKED, Canvas
 from lave_plugin.grammar import room
 from lave_plugin.sampling import Draw
 from lave_plugin.session import Session
@@ -98,7 +98,11 @@ def denoise(
 
 
 class _Step:
-    """The rows as arrays: ``[rows, block]``, int32, ``MASKED`` where no token stands."""
+    """The rows as arrays: ``[rows, block]``, int32, ``MASKED`` where no token stands.
+
+    ``first`` is where the grammar's part of each row begins, which is behind ``Row.first``
+    where a request thinks before; ``owed`` are all masks of the answer.
+    """
 
     def __init__(
         self,
@@ -130,39 +134,68 @@ class _Step:
                 self.rankings[place] = drawn[row.index].ranking
         # One copy to the host for the three.
         arrays = torch.stack((before, after, best)).cpu().numpy()
-        self.before, self.after, self.best = arrays.astype(np.int32)
+        self.before, after, self.best = arrays.astype(np.int32)
         self.first = np.array([row.first for row in rows], dtype=np.int64)
-        self.in_answer = np.arange(self.before.shape[1]) >= self.first[:, None]
-        self.masked = self.in_answer & (self.before == mask_id)
-        self.canvases = np.where(self.masked, np.int32(MASKED), self.before)
+        in_answer = self._behind(self.first)
+        self.owed = in_answer & (self.before == mask_id)
+        self.canvases = np.where(self.owed, np.int32(MASKED), self.before)
+        self.proposed = np.where(in_answer & (after != self.before), after, np.int32(MASKED))
+
+    def _behind(self, first: np.ndarray) -> np.ndarray:
+        """``[rows, block]`` bool: from ``first`` on."""
+        return np.arange(self.before.shape[1]) >= first[:, None]
 
     def make(self) -> None:
         room.of_process.make(row.session.tokens for row in self.rows)
         for place, row in enumerate(self.rows):
             try:
                 row.session.follow(row.answer)
+                if row.session.is_thinking:
+                    self._think(place)
             except Exception as error:
                 self._fail(place, error)
-        proposed = self._proposals()
+        # From here on it is the grammar's part of each row.
+        self.tokens_left = np.array([row.session.tokens_left for row in self.rows], dtype=np.int64)
+        self.tokens_left -= self.first - [row.first for row in self.rows]
+        self.masked = self._behind(self.first) & (self.canvases == MASKED)
+        self._refine_proposals()
         going_on = [place for place in range(len(self.rows)) if place not in self.errors]
         alone = [p for p in going_on if isinstance(self.rows[p].session.strategy, Lave)]
         if alone:
-            self._step_alone(np.array(alone), proposed)
+            self._step_alone(np.array(alone))
         together = [p for p in going_on if p not in alone]
         if together:
-            self._step_together(np.array(together), proposed)
+            self._step_together(np.array(together))
 
-    def _proposals(self) -> np.ndarray:
-        """What the engine's algorithm would write, ``MASKED`` where nothing.
+    def _think(self, place: int) -> None:
+        """The part of the row before the grammar begins; ``first`` is moved behind it."""
+        row, session = self.rows[place], self.rows[place].session
+        needed = session.tokens.tokens_to_finish(session.tokens.start)
+
+        def best(position: int, barred: Collection[int]) -> int:
+            logits = self._ranking(place)[position].clone()
+            # A stop token of the request may be any number.
+            logits[[token for token in barred if token < len(logits)]] = float("-inf")
+            return int(logits.argmax())
+
+        self.first[place] = session.thinking.step(
+            self.canvases[place],
+            self.proposed[place],
+            row.first,
+            row.answer,
+            session.thinking.room(session.length, session.tokens_left, needed),
+            best,
+        )
+
+    def _refine_proposals(self) -> None:
+        """Make a candidate of each masked position's best token and each proposed commit.
 
         An algorithm that does not take the most probable token at a mask (it may
         penalise) keeps its choice as the first candidate. A choice that no grammar can
         allow, its own mask for one, gives way to the most probable that some can.
         """
-        written = self.in_answer & (self.after != self.before)
-        proposed = np.where(written, self.after, np.int32(MASKED))
-        commits = written & self.masked
-        self.best = np.where(commits, proposed, self.best)
+        commits = self.masked & (self.proposed != MASKED)
+        self.best = np.where(commits, self.proposed, self.best)
         never = self.masked & ~self.cutter.allowed(self.logits.shape[-1])[self.best]
         for place, special in enumerate(self.special):
             if special:
@@ -170,7 +203,7 @@ class _Step:
         if never.any():
             at = np.stack(never.nonzero())
             self.best[never] = self.cutter.best(self.logits, at, self.special)
-        return np.where(commits, self.best, proposed)
+        self.proposed = np.where(commits, self.best, self.proposed)
 
     def _cut(self, places: np.ndarray) -> CandidateArrays:
         rankings = {
@@ -185,7 +218,7 @@ class _Step:
     def _ranking(self, place: int) -> torch.Tensor:
         return self.rankings.get(place, self.logits[place])
 
-    def _step_together(self, places: np.ndarray, proposed: np.ndarray) -> None:
+    def _step_together(self, places: np.ndarray) -> None:
         from lave_plugin.strategies import batched
 
         def cut(rows: np.ndarray) -> CandidateArrays:
@@ -202,8 +235,8 @@ class _Step:
             np.array([session.state for session in sessions], dtype=np.int64),
             self.canvases[places],
             self.first[places],
-            np.array([session.tokens_left for session in sessions], dtype=np.int64),
-            proposed[places],
+            self.tokens_left[places],
+            self.proposed[places],
             self.best[places],
             self.threshold,
             cut,
@@ -212,25 +245,26 @@ class _Step:
         for row, error in errors.items():
             self._fail(int(places[row]), error)
 
-    def _step_alone(self, places: np.ndarray, proposed: np.ndarray) -> None:
+    def _step_alone(self, places: np.ndarray) -> None:
         arrays = self._cut(places)
         for row, place in enumerate(places.tolist()):
             try:
                 candidates = arrays.of_row(
                     row, self._ranking(place), self.cutter, self.special[place]
                 )
-                self._step_one(place, candidates, proposed)
+                self._step_one(place, candidates)
             except Exception as error:
                 self._fail(place, error)
 
-    def _step_one(self, place: int, candidates: Candidates, proposed: np.ndarray) -> None:
-        session, first = self.rows[place].session, self.rows[place].first
-        canvas = session.canvas(self.canvases[place].tolist(), first)
+    def _step_one(self, place: int, candidates: Candidates) -> None:
+        canvas = Canvas(
+            self.canvases[place].tolist(), int(self.first[place]), int(self.tokens_left[place])
+        )
         commits, edits = {}, {}
-        for position in np.flatnonzero(proposed[place] != MASKED).tolist():
+        for position in np.flatnonzero(self.proposed[place] != MASKED).tolist():
             writes = commits if self.masked[place, position] else edits
-            writes[position] = int(proposed[place, position])
-        session.step(canvas, candidates, Proposals(commits, edits, self.threshold))
+            writes[position] = int(self.proposed[place, position])
+        self.rows[place].session.step(canvas, candidates, Proposals(commits, edits, self.threshold))
         self.canvases[place] = canvas.tokens
 
     def _fail(self, place: int, error: Exception) -> None:
@@ -242,8 +276,8 @@ class _Step:
     def outcome(self) -> Outcome:
         for place in self.errors:
             end = self.rows[place].session.tokens.vocabulary.end_token
-            self.canvases[place] = np.where(self.masked[place], end, self.before[place])
+            self.canvases[place] = np.where(self.owed[place], end, self.before[place])
         tokens = np.where(self.canvases == MASKED, self.mask_id, self.canvases).astype(np.int64)
         unchanged = (self.canvases == self.before).all(1)
-        finished = (unchanged & ~self.masked.any(1)).tolist()
+        finished = (unchanged & ~self.owed.any(1)).tolist()
         return Outcome(tokens, finished, self.errors)

@@ -11,6 +11,7 @@ from lave_plugin.grammar.automaton import DEAD
 from lave_plugin.grammar.token_automaton import ENDED, TokenAutomaton
 from lave_plugin.options import LaveOptions
 from lave_plugin.strategies.lave import Lave, Proposals
+from lave_plugin.thinking import Thinking
 
 if TYPE_CHECKING:
     from lave_plugin.strategies.batched import BatchedLave
@@ -39,17 +40,34 @@ class Session:
         token_budget: tokens that the whole answer may have, end token included.
         state: the grammar's state behind the committed blocks (the *frontier*).
         length: tokens of the answer that stand before the frontier.
+        thinking: how the request thinks before the grammar begins, if it does.
+        begin: tokens of the answer before the grammar begins, ``None`` while it thinks.
     """
 
     def __init__(
-        self, tokens: TokenAutomaton, options: LaveOptions, token_budget: int, seed: int = 0
+        self,
+        tokens: TokenAutomaton,
+        options: LaveOptions,
+        token_budget: int,
+        seed: int = 0,
+        thinking: Thinking | None = None,
     ) -> None:
         self.tokens = tokens
         self.token_budget = token_budget
+        self.thinking = thinking
         self.strategy = _strategy(tokens, options, seed)
-        self.state = tokens.start
         self.generation = tokens.generation
+        self._start()
+
+    def _start(self) -> None:
+        self.state = self.tokens.start
         self.length = 0
+        self.begin: int | None = 0 if self.thinking is None else None
+
+    @property
+    def is_thinking(self) -> bool:
+        """Whether no end of thinking has been committed in the blocks before."""
+        return self.begin is None
 
     @property
     def ended(self) -> bool:
@@ -60,7 +78,7 @@ class Session:
         """Move the frontier behind ``answer``, the tokens of all committed blocks.
 
         Only what is new is read, so after a retraction, which keeps the answer and
-        drops the cache, there is nothing to do.
+        drops the cache, there is nothing to do (but see ``restart_block``).
 
         Raises:
             BrokenConstraint: where the answer has left the grammar.
@@ -68,11 +86,15 @@ class Session:
         if self.generation != self.tokens.generation:
             self._walk_again(answer)
         if len(answer) < self.length:
-            self.state, self.length = self.tokens.start, 0
+            self._start()
         if len(answer) == self.length:
             return
-        for token in answer[self.length :]:
-            self.state = self.tokens.advance(self.state, token)
+        if self.is_thinking:
+            unread = max(self.length - len(self.thinking.end) + 1, 0)
+            self.begin = self.thinking.behind_end(answer, unread)
+        if not self.is_thinking:
+            for token in answer[max(self.begin, self.length) :]:
+                self.state = self.tokens.advance(self.state, token)
         self.length = len(answer)
         self.strategy.start_block()
         if self.state == DEAD:
@@ -84,17 +106,18 @@ class Session:
         """The states were dropped to make room: find the frontier among the new ones."""
         self.generation = self.tokens.generation
         self.state = self.tokens.start
-        for token in answer[: self.length]:
-            self.state = self.tokens.advance(self.state, token)
+        if not self.is_thinking:
+            for token in answer[self.begin : self.length]:
+                self.state = self.tokens.advance(self.state, token)
+
+    def restart_block(self) -> None:
+        """The block begins again as masks: what was known of its canvas holds no more."""
+        self.strategy.start_block()
 
     @property
     def tokens_left(self) -> int:
         """Tokens that the answer may still have behind the frontier."""
         return self.token_budget - self.length
-
-    def canvas(self, tokens: list[int], first: int) -> Canvas:
-        """The block behind the frontier: ``tokens`` with ``MASKED`` where nothing stands."""
-        return Canvas(tokens, first, self.tokens_left)
 
     def step(self, canvas: Canvas, candidates: Candidates, proposals: Proposals) -> None:
         """One denoising step on ``canvas``, in place (see ``Lave.step``)."""

@@ -5,6 +5,8 @@ For properties of the algorithm only. The real engine has its own tests (``tests
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import xgrammar as xgr
 
@@ -17,6 +19,7 @@ from lave_plugin.grammar.vocabulary import Vocabulary
 from lave_plugin.options import LaveOptions
 from lave_plugin.sampling import Sampling, draw
 from lave_plugin.session import Session
+from lave_plugin.thinking import Thinking
 
 END, MASK_ID = 0, 1
 PIECES = [b"aa", b"ab", b"ba", b"abc", b"cc", b'":', b'{"', b'"}', b"true", b"1,", b"[1", b" a"]
@@ -50,6 +53,8 @@ class ScriptedEngine:
         threshold: LowConfidence's.
         edits: let the model also propose edits of committed tokens, as JointThreshold does.
         sharpness: scale of the logits; high is a model that is sure of its noise.
+        phrase: tokens that the model likes to write, one after another, anywhere.
+        retractions: how often a request loses the block under way and begins it again.
     """
 
     def __init__(
@@ -61,6 +66,8 @@ class ScriptedEngine:
         sharpness: float = 4.0,
         seed: int = 0,
         options: LaveOptions | None = None,
+        phrase: Sequence[int] = (),
+        retractions: int = 0,
     ) -> None:
         self.block = block
         self.threshold = threshold
@@ -70,6 +77,8 @@ class ScriptedEngine:
         self.cutter = CandidateCutter(VOCABULARY, MASK_ID, self.options.top_k)
         self.sampling: Sampling | None = None
         self.random = torch.Generator().manual_seed(seed)
+        self.phrase = phrase
+        self.retractions = retractions
 
     def logits(self) -> torch.Tensor:
         """``[1, block, vocabulary]``; in every other step MASK is the model's favourite."""
@@ -77,6 +86,12 @@ class ScriptedEngine:
         logits = self.sharpness * torch.randn(shape, generator=self.random)
         if torch.rand((), generator=self.random) < 0.5:
             logits[..., MASK_ID] += 4 * self.sharpness
+        if self.phrase and torch.rand((), generator=self.random) < 0.1:
+            place = int(torch.randint(self.block, (), generator=self.random))
+            # Above all else, or second to MASK.
+            liking = 20 if torch.rand((), generator=self.random) < 0.5 else 4
+            for position, token in zip(range(place, self.block), self.phrase, strict=False):
+                logits[0, position, token] += liking * self.sharpness
         return logits
 
     def propose(self, ids: torch.Tensor, logits: torch.Tensor, first: int) -> torch.Tensor:
@@ -94,17 +109,27 @@ class ScriptedEngine:
         return torch.where(commit, best, ids)
 
     def answer(
-        self, tokens: TokenAutomaton, budget: int, prompt_tail: int = 0
+        self,
+        tokens: TokenAutomaton,
+        budget: int,
+        prompt_tail: int = 0,
+        thinking: Thinking | None = None,
     ) -> tuple[list[int], Session, int]:
         """Decode one request. Returns its tokens, cut at ``budget``, its session and steps."""
-        session = Session(tokens, self.options, budget)
+        session = Session(tokens, self.options, budget, thinking=thinking)
         answer: list[int] = []
         first, steps = prompt_tail, 0
         while not session.ended and len(answer) < budget:
             ids = torch.full((1, self.block), MASK_ID)
             ids[0, :first] = MASK_ID if steps % 2 else 7  # a prompt may hold a literal mask
-            for _ in range(self.block + 16):
+            # Where thinking ends, what stood behind it may be masked anew.
+            passes = 1 + (thinking is not None) + self.retractions
+            for _ in range(self.block * passes + 16):
                 steps += 1
+                if self.retractions and torch.rand((), generator=self.random) < 0.2:
+                    self.retractions -= 1
+                    ids[0, first:] = MASK_ID
+                    session.restart_block()
                 logits = self.logits()
                 drawn, shown = {}, logits
                 if self.sampling is not None:
@@ -126,7 +151,7 @@ class ScriptedEngine:
                 masks_before = int((ids[0, first:] == MASK_ID).sum())
                 ids = torch.from_numpy(outcome.tokens)
                 masks = int((ids[0, first:] == MASK_ID).sum())
-                assert masks < masks_before or masks_before == 0, "a step committed nothing"
+                assert masks < masks_before or masks_before == 0 or thinking, "nothing committed"
                 if masks == 0 and (outcome.finished[0] or not self.edits):
                     break
             assert masks == 0, "the block did not fill"

@@ -189,6 +189,18 @@ def test_random_grammars_over_tokens(ebnf, block, slack, edits, sharpness, seed)
     assert accepts(printed, VOCABULARY.token_bytes, tuple(answer[: answer.index(END)]))
 
 
+@pytest.mark.parametrize("edits", [False, True], ids=["masks only", "with edits"])
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_a_block_that_begins_again_after_a_retraction(name, edits):
+    """What was known of the lost canvas, its witness above all, says nothing of the new one."""
+    tokens = token_automaton(GRAMMARS[name])
+    budget = tokens.tokens_to_finish(tokens.start) + 6
+    for seed in range(12):
+        engine = ScriptedEngine(block=8, edits=edits, seed=seed, retractions=5)
+        answer, session, _ = engine.answer(tokens, budget)
+        assert session.ended and is_sentence(GRAMMARS[name], text_of(answer)), text_of(answer)
+
+
 def test_the_scripted_model_alone_is_nearly_never_valid():
     """The property above would hold trivially if noise spelled sentences by itself."""
     engine = ScriptedEngine(block=8)

@@ -1,6 +1,7 @@
 """A tiny SDAR with random weights: it says nothing sensible and takes a second to write."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 MASK_ID = 151669  # SGLang's own for this architecture, so that it serves without the plugin
@@ -15,14 +16,17 @@ CORPUS = ('{"name": "Ada", "age": 36, "tags": ["one", "two"], "ok": true, "none"
 HIDDEN, LAYERS, HEADS, KV_HEADS, HEAD_DIM, INTERMEDIATE = 32, 2, 4, 2, 8, 64
 
 
-def write_random_checkpoint(folder: Path, seed: int = 0, *, small: bool = False) -> Path:
+def write_random_checkpoint(
+    folder: Path, seed: int = 0, *, small: bool = False, liked: Sequence[str] = ()
+) -> Path:
     """Write model, tokenizer and configuration and return the folder.
 
     small: the vocabulary is the tokenizer's 400 ids, with a mask id that only the
     checkpoint names; else it reaches up to the engine's own mask id (20 MB).
+    liked: tokens to add, which the model likes to say.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    spoken = write_tokenizer(folder)
+    spoken = write_tokenizer(folder, liked)
     mask_id = SPECIAL.index("<|MASK|>") if small else MASK_ID
     vocab_size = spoken if small else MASK_ID + 1
     config = {
@@ -48,11 +52,11 @@ def write_random_checkpoint(folder: Path, seed: int = 0, *, small: bool = False)
         "torch_dtype": "float32",
     }
     (folder / "config.json").write_text(json.dumps(config, indent=1))
-    write_weights(folder, vocab_size, spoken, seed)
+    write_weights(folder, vocab_size, spoken, seed, len(liked))
     return folder
 
 
-def write_tokenizer(folder: Path) -> int:
+def write_tokenizer(folder: Path, added: Sequence[str] = ()) -> int:
     """Write a byte-level BPE tokenizer and return its size."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -66,6 +70,7 @@ def write_tokenizer(folder: Path) -> int:
         show_progress=False,
     )
     tokenizer.train_from_iterator(CORPUS, trainer)
+    tokenizer.add_tokens(list(added))
     tokenizer.save(str(folder / "tokenizer.json"))
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -79,8 +84,11 @@ def write_tokenizer(folder: Path) -> int:
     return tokenizer.get_vocab_size()
 
 
-def write_weights(folder: Path, vocab_size: int, spoken: int, seed: int) -> None:
-    """Write random weights; tokens beyond ``spoken`` get the logit 0 and so are never best."""
+def write_weights(folder: Path, vocab_size: int, spoken: int, seed: int, liked: int) -> None:
+    """Write random weights; tokens beyond ``spoken`` get the logit 0 and so are never best.
+
+    The last ``liked`` of the others get larger logits than most, up or down.
+    """
     import torch
     from safetensors.torch import save_file
 
@@ -91,6 +99,7 @@ def write_weights(folder: Path, vocab_size: int, spoken: int, seed: int) -> None
 
     head = torch.zeros(vocab_size, HIDDEN)
     head[:spoken] = random(spoken, HIDDEN)
+    head[spoken - liked : spoken] *= 2
     weights = {
         "model.embed_tokens.weight": random(vocab_size, HIDDEN),
         "model.norm.weight": torch.ones(HIDDEN),

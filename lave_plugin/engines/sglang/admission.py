@@ -9,7 +9,7 @@ from typing import Any
 from sglang.srt.managers.schedule_batch import FINISH_ABORT
 
 from lave_plugin.engines.sglang.config import NOT_COVERED
-from lave_plugin.engines.sglang.grammars import LaveGrammar, constraint_of
+from lave_plugin.engines.sglang.grammars import LaveGrammar, constraint_of, thinking_of
 from lave_plugin.engines.sglang.parameters import seed_of
 from lave_plugin.grammar.vocabulary import UNSPELLABLE
 from lave_plugin.session import Session
@@ -47,11 +47,10 @@ def validate_request(result: str | None, dllm_config, request) -> str | None:
             f"{field} cannot be enforced under --dllm-algorithm {dllm_config.algorithm}: "
             f"{why}. Use LowConfidence or JointThreshold."
         )
-    if request.require_reasoning:
+    if request.return_logprob:
         return (
-            f"{field} together with reasoning is not supported yet: switch thinking off for "
-            "this request (chat_template_kwargs), or start the server without "
-            "--reasoning-parser."
+            f"{field} together with log probabilities is not supported: SGLang computes none "
+            "for a diffusion language model. Send the request without logprobs."
         )
     return None
 
@@ -74,9 +73,10 @@ def admit(original, scheduler, request, is_retracted: bool = False) -> None:
         return original(scheduler, request, is_retracted)
     if request.to_finish is None:
         constraint = constraint_of(request.grammar)
-        # A preempted or retracted request comes by again, with its session.
         if constraint is None or constraint.session is None:
             request.to_finish = _open_or_refuse(scheduler, request, constraint)
+        else:  # a preempted or retracted request comes by again
+            constraint.session.restart_block()
     if isinstance(request.to_finish, FINISH_ABORT):
         # The engine would let it run for one forward pass first; in a dLLM that is a
         # whole block, without a bound if the model's choice stays MASK.
@@ -133,13 +133,28 @@ def open_session(scheduler, request, constraint: LaveGrammar | None) -> str | No
             f"{field} cannot be enforced: the tokens of this model cannot spell its "
             "shortest answer."
         )
+    ends = tokens.vocabulary.end_tokens
+    thinking = thinking_of(request, {*ends, scheduler.dllm_config.mask_id})
+    included = "end token included"
+    if thinking is not None:
+        if not ends.isdisjoint(thinking.end):
+            return (
+                f"{field} cannot be enforced: the request stops at the end of thinking, "
+                "before its answer. Leave that out of stop_token_ids."
+            )
+        needed += len(thinking.end)
+        included = "end of thinking and end token included"
     if needed > budget:
         return (
             f"{limit} is too small: a shortest answer that {field} allows takes {needed} "
-            f"tokens, end token included, and {budget} are left. Allow at least {needed}."
+            f"tokens, {included}, and {budget} are left. Allow at least {needed}."
         )
-    session = Session(tokens, scheduler.dllm_config.lave_options, budget, seed_of(request))
+    options = scheduler.dllm_config.lave_options
+    session = Session(tokens, options, budget, seed_of(request), thinking)
     constraint.open_session(request, session)
+    # The engine asks the request's grammar whether the answer has ended; its wrapper for
+    # thinking would have to be told every token to know.
+    request.grammar = constraint
     return None
 
 

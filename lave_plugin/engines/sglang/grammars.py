@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+import weakref
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from sglang.srt.constrained.base_grammar_backend import InvalidGrammarObject
@@ -12,8 +13,10 @@ from sglang.srt.constrained.reasoner_grammar_backend import (
     ReasonerGrammarObject,
 )
 from sglang.srt.constrained.xgrammar_backend import XGrammarGrammar, XGrammarGrammarBackend
+from xgrammar import GrammarCompiler
 
 from lave_plugin.engines.sglang import arguments
+from lave_plugin.engines.sglang.recent import KEPT_BYTES, RecentGrammars
 from lave_plugin.grammar import self_test
 from lave_plugin.grammar.automaton import Automaton
 from lave_plugin.grammar.caret import move_carets_in_ebnf, move_carets_in_regex
@@ -24,6 +27,7 @@ from lave_plugin.grammar.structural_tag import misread_in_repeat
 from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.grammar.vocabulary import Vocabulary
 from lave_plugin.session import Session
+from lave_plugin.thinking import Thinking
 
 logger = logging.getLogger(__name__)
 
@@ -68,11 +72,13 @@ class LaveGrammar(XGrammarGrammar):
         )
         self.states = states
         self.session: Session | None = None
-        self._request: Any = None
+        self._request: Callable[[], Any] | None = None
 
     def open_session(self, request: Any, session: Session) -> None:
         """Begin the request's session."""
-        self._request, self.session = request, session
+        # Weakly: a request holds its grammar, and a circle of the two, with all the states,
+        # would wait for the garbage collector, which a server's large heap makes rare.
+        self._request, self.session = weakref.ref(request), session
 
     def copy(self) -> LaveGrammar:
         return LaveGrammar(super().copy(), self.states)
@@ -81,7 +87,7 @@ class LaveGrammar(XGrammarGrammar):
         """Asked by ``Req.update_finish_state`` last, which matters with ``ignore_eos``."""
         if self.session is None:
             return False
-        self.session.follow(self._request.output_ids)
+        self.session.follow(self._request().output_ids)
         return self.session.ended
 
 
@@ -90,6 +96,28 @@ def constraint_of(grammar: Any) -> LaveGrammar | None:
     if isinstance(grammar, ReasonerGrammarObject):
         grammar = grammar.grammar
     return grammar if isinstance(grammar, LaveGrammar) else None
+
+
+def thinking_of(request: Any, never: Iterable[int]) -> Thinking | None:
+    """How ``request`` thinks before its constraint begins, if it does.
+
+    The engine's own object follows the tokens of an autoregressive model one by one; what
+    it was told of the request (``GrammarManager._apply_request_reasoning_config``) is taken
+    over from it.
+
+    Args:
+        never: ids that may not stand in the thinking, whatever the engine allows.
+    """
+    grammar = request.grammar
+    if not isinstance(grammar, ReasonerGrammarObject) or grammar.reasoning_in_grammar:
+        return None
+    if not request.require_reasoning:
+        return None
+    if not grammar.enable_token_filter:  # --enable-strict-thinking
+        return Thinking(grammar.think_end_ids, never)
+    excluded = grammar.think_excluded_token_ids or ()
+    longest = grammar.max_think_tokens if grammar.max_think_tokens >= 0 else None
+    return Thinking(grammar.think_end_ids, {*never, *excluded}, longest)
 
 
 def build_automata_with_grammars(result: None, manager, scheduler) -> None:
@@ -112,6 +140,10 @@ def build_automata_with_grammars(result: None, manager, scheduler) -> None:
             "--constrained-decoding lave reads the grammars that xgrammar compiles, and "
             f"this server's grammar backend is {type(backend).__name__}"
         )
+    manager.grammar_backend.cache = RecentGrammars()
+    backend.grammar_compiler = GrammarCompiler(
+        backend._tokenizer_info, cache_limit_bytes=KEPT_BYTES
+    )
     self_test.check_version()
     vocabulary = vocabulary_of(
         scheduler.tokenizer,

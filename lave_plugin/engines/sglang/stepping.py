@@ -31,6 +31,7 @@ class ConstrainedStep:
     def __init__(self, algorithm: Any, top_k: int) -> None:
         self._algorithm = algorithm
         self._algorithm_step = algorithm.step
+        self._algorithm_max_steps = algorithm.max_steps
         self._top_k = top_k
         self._cutter: CandidateCutter | None = None
         self._requests: list[Any] = []
@@ -103,6 +104,14 @@ class ConstrainedStep:
         self._verifying = perf_counter() - after_algorithm + before_algorithm - begin
         return done
 
+    def max_steps(self, block_size: int) -> int:
+        """Stands in for ``algorithm.max_steps``, the bound of the synchronous loop.
+
+        Where thinking ends inside the block, what stood behind it may be masked anew.
+        """
+        steps = self._algorithm_max_steps(block_size)
+        return steps + block_size if any(map(_is_thinking, self._requests)) else steps
+
     def _row(self, index: int, request: Any) -> Row | None:
         """The row of a constrained request; ``None`` while its prompt is being read, or
         where it has no constraint (any more)."""
@@ -122,9 +131,12 @@ class ConstrainedStep:
         drawn = {}
         for row in rows:
             if (sampling := sampling_of(self._requests[row.index])) is not None:
+                special = row.session.tokens.special_tokens
+                if row.session.is_thinking:
+                    special = special.union(row.session.thinking.end)
                 drawn[row.index] = draw(
                     logits[row.index],
-                    cutter.never(logits, row.session.tokens.special_tokens),
+                    cutter.never(logits, special),
                     sampling,
                     len(row.answer) - row.first,
                 )
@@ -137,6 +149,12 @@ class ConstrainedStep:
                 row.session.tokens.vocabulary, self._algorithm.mask_id, self._top_k
             )
         return self._cutter
+
+
+def _is_thinking(request: Any) -> bool:
+    constraint = constraint_of(request.grammar)
+    session = None if constraint is None else constraint.session
+    return session is not None and session.is_thinking
 
 
 def _lost_its_constraint(request: Any) -> bool:
@@ -173,6 +191,7 @@ def constrain_algorithm(result: None, worker) -> None:
     if dllm_config.constrained_decoding == "lave":
         worker.lave_step = ConstrainedStep(worker.dllm_algorithm, dllm_config.lave_options.top_k)
         worker.dllm_algorithm.step = worker.lave_step
+        worker.dllm_algorithm.max_steps = worker.lave_step.max_steps
 
 
 def with_requests(original, worker, forward_batch, batch=None):
