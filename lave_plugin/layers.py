@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from random import Random
 
 import numpy as np
 
@@ -57,6 +58,10 @@ class Marginal:
         """The most probable token, and its probability."""
         at = int(self.probabilities.argmax())
         return int(self.tokens[at]), float(self.probabilities[at])
+
+    def of(self, token: int) -> float:
+        """The probability of a token."""
+        return float(self.probabilities[self.tokens == token].sum())
 
 
 @dataclass(frozen=True)
@@ -206,7 +211,7 @@ class Layers:
             here = _log_sums(along, edges.target, size)
         return found
 
-    def sample(self, random: np.random.Generator) -> Filling | None:
+    def sample(self, random: Random) -> Filling | None:
         """A filling drawn from the posterior, token by token; ``None`` where there is none."""
         if self.log_partition == -np.inf:
             return None
