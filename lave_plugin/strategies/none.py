@@ -2,8 +2,8 @@
 
 What the engine's algorithm would write is written. Two things are not as without the plugin:
 the mask itself and special tokens that no grammar could allow give way to the most probable
-other token, so that every step commits something. An answer may end invalid: that is what
-the baseline is there to show.
+other token, so that every step commits something; and they are not edited in. An answer may
+end invalid: that is what the baseline is there to show.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class Unconstrained:
     """
 
     def __init__(self, tokens: TokenAutomaton, options: LaveOptions, seed: int = 0) -> None:
+        self.tokens = tokens
         self.counts: Counter[str] = Counter()
 
     def start_block(self) -> None:
@@ -35,10 +36,17 @@ class Unconstrained:
         self, state: int, canvas: Canvas, candidates: Candidates, proposals: Proposals
     ) -> None:
         """One denoising step, in place; commits at least one token where one is masked."""
-        writes = {**unverified(candidates, proposals), **proposals.edits}
+        edits = {p: token for p, token in proposals.edits.items() if self._may_stand(token)}
+        writes = {**unverified(candidates, proposals), **edits}
         for position, token in writes.items():
             canvas.tokens[position] = token
         self.counts["accepted"] += len(writes)
+
+    def _may_stand(self, token: int) -> bool:
+        return token in self.tokens.special_tokens or (
+            0 <= token < len(self.tokens.vocabulary)
+            and self.tokens.vocabulary.is_text_or_end(token)
+        )
 
 
 def unverified(candidates: Candidates, proposals: Proposals) -> Mapping[int, int]:
