@@ -207,7 +207,7 @@ class Layers:
                 tokens, place = np.unique(edges.token, return_inverse=True)
                 sums = np.bincount(place, share, len(tokens))
                 alive = sums > 0
-                found[edges.position] = Marginal(tokens[alive], sums[alive] / sums.sum())
+                found[edges.position] = Marginal(tokens[alive], sums[alive])
             here = _log_sums(along, edges.target, size)
         return found
 

@@ -25,6 +25,7 @@ from lave_plugin.layers import Layers
 GRAMMARS = {
     "regular": "root ::= [ab]* [c] [a-c]?",
     "bounded": "root ::= [a-c]{2,4}",
+    "uneven": 'root ::= [ab] [abc]* | "c" [bc]*',
     "choice": 'root ::= "aa" | "abc" | "b" | "ba"',
     "nested": 'root ::= "a" root "b" | "c"',
     "left recursive": 'root ::= root "a" item | item\nitem ::= "b" | "cc"',
@@ -52,12 +53,12 @@ def blocks(draw, longest: int = 4):
     """A grammar, a canvas of it, and weights for the masks."""
     tokens = AUTOMATA[draw(st.sampled_from(sorted(GRAMMARS))), draw(st.sampled_from(BUILDERS))]
     block = draw(st.integers(1, longest))
-    shown = [draw(st.sampled_from([MASKED, MASKED, *SMALL])) for _ in range(block)]
+    shown = [draw(st.just(MASKED) | st.sampled_from([MASKED, *SMALL])) for _ in range(block)]
     first = draw(st.integers(0, 1)) if block > 1 else 0
     weights = {}
     for position in range(first, block):
         if shown[position] == MASKED:
-            some = draw(st.lists(st.sampled_from(SMALL), unique=True, min_size=1, max_size=5))
+            some = draw(st.lists(st.sampled_from(SMALL), unique=True, min_size=2, max_size=5))
             shares = np.array([draw(st.integers(1, 20)) for _ in some], float)
             shares *= draw(st.sampled_from([1.0, 0.7])) / shares.sum()
             weights[position] = dict(zip(some, np.log(shares).tolist(), strict=True))
