@@ -21,6 +21,7 @@ from lave_plugin.grammar.normal_form import read_normal_form
 from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.lattice import Verdict, find_witness
 from lave_plugin.layers import Layers
+from lave_plugin.strategies.confidence import posterior_marginals
 
 GRAMMARS = {
     "regular": "root ::= [ab]* [c] [a-c]?",
@@ -144,6 +145,21 @@ def test_the_best_with_given_tokens(block, data):
     if best is not None:
         assert math.exp(best.score) == pytest.approx(max(fitting))
         assert given_tokens.items() <= best.tokens.items()
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(blocks())
+def test_the_confidence_of_lave_is_the_same_posterior(block):
+    tokens, canvas, weights = block
+    choices = {p: list(of_position) for p, of_position in weights.items()}
+    probabilities = {p: np.exp(list(w.values())).tolist() for p, w in weights.items()}
+    found = posterior_marginals(tokens, tokens.start, canvas, choices, probabilities)
+    marginals = Layers(tokens, tokens.start, canvas, weights, 10_000).marginals()
+    if not marginals:
+        assert found is None or not weights
+        return
+    for position, marginal in marginals.items():
+        assert found[position] == pytest.approx([marginal.of(t) for t in choices[position]])
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
