@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
 from client import faults, generate, generate_all, post
 from mixed_requests import mixed_requests
+
+from lave_plugin.engines.sglang.config import options_of_server
+from lave_plugin.options import InvalidOptions
 
 pytestmark = pytest.mark.engine
 
@@ -67,3 +71,25 @@ def test_what_is_no_choice_is_refused(serve, small_random_checkpoint, chosen, se
     assert response.status_code == 400, response.text
     assert sentence in response.json()["error"]["message"]
     assert generate(url, choosing(body, {"strategy": "map"})).text == "ab"
+
+
+FLAGS = {
+    ("lave", None): "lave",
+    ("map", None): "map",
+    ("lave", "none"): "none",
+    ("posterior", "posterior"): "posterior",
+    ("none", None): "lave",
+}
+
+
+@pytest.mark.parametrize(("flag", "in_file"), FLAGS)
+def test_the_flag_names_the_strategy_or_leaves_it_to_the_file(flag, in_file):
+    settings = {} if in_file is None else {"lave": {"strategy": in_file}}
+    server_args = SimpleNamespace(_constrained_decoding=flag)
+    assert options_of_server(server_args, settings).strategy == FLAGS[flag, in_file]
+
+
+def test_flag_and_file_must_not_name_two():
+    server_args = SimpleNamespace(_constrained_decoding="map")
+    with pytest.raises(InvalidOptions, match="name one"):
+        options_of_server(server_args, {"lave": {"strategy": "none"}})
