@@ -73,6 +73,15 @@ def test_what_is_no_choice_is_refused(serve, small_random_checkpoint, chosen, se
     assert generate(url, choosing(body, {"strategy": "map"})).text == "ab"
 
 
+def test_a_server_of_another_strategy(serve, small_random_checkpoint):
+    """It enforces what the hooks enforce, and a request may have LAVE there."""
+    url = serve(small_random_checkpoint, **{**LAVE, "constrained_decoding": "sequential"}).url
+    wanted = list(mixed_requests(6, seed=7))
+    bodies = [request.body() for request in wanted]
+    bodies[::2] = [choosing(body, {"strategy": "lave"}) for body in bodies[::2]]
+    assert not faults(wanted, generate_all(url, bodies, at_once=6))
+
+
 FLAGS = {
     ("lave", None): "lave",
     ("map", None): "map",
