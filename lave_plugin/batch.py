@@ -18,7 +18,7 @@ from lave_plugin.canvas import MASKED, Canvas
 from lave_plugin.grammar import room
 from lave_plugin.sampling import Draw
 from lave_plugin.session import Session
-from lave_plugin.strategies.lave import RANKS_IN_RECOVERY, Lave, Proposals
+from lave_plugin.strategies.lave import RANKS_IN_RECOVERY, Proposals
 
 logger = logging.getLogger(__name__)
 
@@ -160,7 +160,7 @@ class _Step:
         self.masked = self._behind(self.first) & (self.canvases == MASKED)
         self._refine_proposals()
         going_on = [place for place in range(len(self.rows)) if place not in self.errors]
-        alone = [p for p in going_on if isinstance(self.rows[p].session.strategy, Lave)]
+        alone = [p for p in going_on if not self.rows[p].session.batched]
         if alone:
             self._step_alone(np.array(alone))
         together = [p for p in going_on if p not in alone]

@@ -9,8 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
+Strategy = Literal["lave", "sequential", "map", "posterior", "intersection", "none"]
 Lookahead = Literal["guided", "sampled"]
 Confidence = Literal["constrained", "model"]
+Gaps = Literal["any", "exact"]
+Posterior = Literal["marginals", "draws"]
+_CHOICES = {
+    "strategy": Strategy,
+    "lookahead": Lookahead,
+    "confidence": Confidence,
+    "gaps": Gaps,
+    "posterior": Posterior,
+}
 
 
 class InvalidOptions(ValueError):
@@ -46,9 +56,22 @@ class LaveOptions:
     ``sampled``: the paper's independent fillings."""
     samples: int = 10
     """Fillings that one sampled lookahead draws (N)."""
+    strategy: Strategy = "lave"
+    """How a step decides; a request may choose another. ``lave``, ``sequential``, ``map`` and
+    ``posterior`` end every answer valid. ``intersection`` may not, and ``none`` does not try."""
+    max_states: int = 256
+    """``map`` and ``posterior``: states of a layer of the lattice that are kept."""
+    posterior: Posterior = "marginals"
+    """What ``posterior`` commits: the tokens with the highest ``marginals``, or ``draws``."""
+    gaps: Gaps = "any"
+    """What a run of masks stands for in ``intersection``: ``any`` text, as in the paper, or
+    ``exact``, so many tokens."""
 
     def __post_init__(self) -> None:
-        for name in ("top_k", "attempts", "search_budget", "samples", "json_max_whitespace"):
+        for name in (
+            *("top_k", "attempts", "search_budget", "samples", "json_max_whitespace"),
+            "max_states",
+        ):
             value = getattr(self, name)
             if name == "json_max_whitespace" and value is None:
                 continue
@@ -64,11 +87,10 @@ class LaveOptions:
             raise InvalidOptions(
                 f"lave.forced_tokens must be true or false, got {self.forced_tokens!r}."
             )
-        for name, choices in (("lookahead", Lookahead), ("confidence", Confidence)):
-            if getattr(self, name) not in get_args(choices):
+        for name, choices in _CHOICES.items():
+            if (value := getattr(self, name)) not in get_args(choices):
                 raise InvalidOptions(
-                    f"lave.{name} must be one of {', '.join(get_args(choices))}, "
-                    f"got {getattr(self, name)!r}."
+                    f"lave.{name} must be one of {', '.join(get_args(choices))}, got {value!r}."
                 )
 
     @classmethod

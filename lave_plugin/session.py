@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING
 from lave_plugin.candidates import Candidates
 from lave_plugin.canvas import Canvas
 from lave_plugin.grammar.automaton import DEAD
-from lave_plugin.grammar.token_automaton import ENDED, TokenAutomaton
+from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.options import LaveOptions
+from lave_plugin.strategies.intersection import Intersection
 from lave_plugin.strategies.lave import Lave, Proposals
+from lave_plugin.strategies.map import MostProbable
+from lave_plugin.strategies.none import Unconstrained
+from lave_plugin.strategies.posterior import Posterior
+from lave_plugin.strategies.sequential import Sequential
 from lave_plugin.thinking import Thinking
 
 if TYPE_CHECKING:
     from lave_plugin.strategies.batched import BatchedLave
+    from lave_plugin.strategies.strategy import Strategy
 
 
 class BrokenConstraint(RuntimeError):
@@ -25,9 +31,23 @@ class BrokenConstraint(RuntimeError):
     """
 
 
-def _strategy(tokens: TokenAutomaton, options: LaveOptions, seed: int) -> Lave | BatchedLave:
-    if isinstance(tokens, TokenAutomaton) or options.lookahead == "sampled":
-        return Lave(tokens, options, seed)
+_STRATEGIES = {
+    "lave": Lave,
+    "sequential": Sequential,
+    "map": MostProbable,
+    "posterior": Posterior,
+    "intersection": Intersection,
+    "none": Unconstrained,
+}
+_MAY_END_INVALID = ("intersection", "none")
+
+
+def _goes_together(tokens: TokenAutomaton, options: LaveOptions) -> bool:
+    native = not isinstance(tokens, TokenAutomaton)
+    return native and options.strategy == "lave" and options.lookahead == "guided"
+
+
+def _together(tokens: TokenAutomaton, options: LaveOptions) -> BatchedLave:
     from lave_plugin.strategies.batched import BatchedLave
 
     return BatchedLave(tokens, options)
@@ -42,6 +62,9 @@ class Session:
         length: tokens of the answer that stand before the frontier.
         thinking: how the request thinks before the grammar begins, if it does.
         begin: tokens of the answer before the grammar begins, ``None`` while it thinks.
+        batched: whether the strategy takes its steps together with those of other rows
+            (``strategies.batched``), instead of by ``step``.
+        ended: whether an end token stands before the frontier.
     """
 
     def __init__(
@@ -55,7 +78,13 @@ class Session:
         self.tokens = tokens
         self.token_budget = token_budget
         self.thinking = thinking
-        self.strategy = _strategy(tokens, options, seed)
+        self.batched = _goes_together(tokens, options)
+        self.strategy: Strategy | BatchedLave = (
+            _together(tokens, options)
+            if self.batched
+            else _STRATEGIES[options.strategy](tokens, options, seed)
+        )
+        self._may_end_invalid = options.strategy in _MAY_END_INVALID
         self.generation = tokens.generation
         self._start()
 
@@ -63,16 +92,12 @@ class Session:
         self.state = self.tokens.start
         self.length = 0
         self.begin: int | None = 0 if self.thinking is None else None
+        self.ended = False
 
     @property
     def is_thinking(self) -> bool:
         """Whether no end of thinking has been committed in the blocks before."""
         return self.begin is None
-
-    @property
-    def ended(self) -> bool:
-        """Whether an end token has been committed."""
-        return self.state == ENDED
 
     def follow(self, answer: Sequence[int]) -> None:
         """Move the frontier behind ``answer``, the tokens of all committed blocks.
@@ -81,7 +106,8 @@ class Session:
         drops the cache, there is nothing to do (but see ``restart_block``).
 
         Raises:
-            BrokenConstraint: where the answer has left the grammar.
+            BrokenConstraint: where the answer has left the grammar under a strategy that
+                keeps to it.
         """
         if self.generation != self.tokens.generation:
             self._walk_again(answer)
@@ -95,9 +121,10 @@ class Session:
         if not self.is_thinking:
             for token in answer[max(self.begin, self.length) :]:
                 self.state = self.tokens.advance(self.state, token)
+                self.ended = self.ended or token in self.tokens.vocabulary.end_tokens
         self.length = len(answer)
         self.strategy.start_block()
-        if self.state == DEAD:
+        if self.state == DEAD and not self._may_end_invalid:
             raise BrokenConstraint(
                 f"after {self.length} tokens the answer is no prefix of a sentence of the grammar"
             )

@@ -30,6 +30,7 @@ from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.lattice import Verdict, find_witness
 from lave_plugin.options import LaveOptions
 from lave_plugin.strategies.confidence import posterior_marginals
+from lave_plugin.strategies.ends import fill_behind_end
 from lave_plugin.strategies.sampled import sample_witness
 
 RANKS_IN_RECOVERY = 4096
@@ -107,7 +108,7 @@ class Lave:
             self._recover(state, canvas, candidates)
         if self.options.forced_tokens and self.options.lookahead == "guided":
             self._commit_forced(state, canvas, candidates)
-        self._fill_behind_end(canvas)
+        fill_behind_end(self.tokens.vocabulary, canvas)
 
     def _lookahead(
         self,
@@ -310,16 +311,6 @@ class Lave:
                 return token if len(data) <= len(forced) else None
         spelling = self.tokens.vocabulary.spelling(forced)
         return spelling[0] if spelling else None
-
-    def _fill_behind_end(self, canvas: Canvas) -> None:
-        """Only end tokens can stand behind an end token, so they need no proposals."""
-        ends = self.tokens.vocabulary.end_tokens
-        for position in range(canvas.first, len(canvas.tokens)):
-            if canvas.tokens[position] in ends:
-                for behind in range(position + 1, len(canvas.tokens)):
-                    if canvas.tokens[behind] == MASKED:
-                        canvas.tokens[behind] = self.tokens.vocabulary.end_token
-                return
 
 
 def best_fitting(tokens: TokenAutomaton, state: int, left: int, by_rank: Iterable[int]) -> int:

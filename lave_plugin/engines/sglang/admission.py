@@ -10,8 +10,9 @@ from sglang.srt.managers.schedule_batch import FINISH_ABORT
 
 from lave_plugin.engines.sglang.config import NOT_COVERED
 from lave_plugin.engines.sglang.grammars import LaveGrammar, constraint_of, thinking_of
-from lave_plugin.engines.sglang.parameters import seed_of
+from lave_plugin.engines.sglang.parameters import options_of, seed_of
 from lave_plugin.grammar.vocabulary import UNSPELLABLE
+from lave_plugin.options import InvalidOptions
 from lave_plugin.session import Session
 
 logger = logging.getLogger(__name__)
@@ -108,6 +109,10 @@ def open_session(scheduler, request, constraint: LaveGrammar | None) -> str | No
             f"{field} cannot be enforced: the engine made a "
             f"{type(request.grammar).__name__} of it, which has no states."
         )
+    try:
+        options = options_of(request, scheduler.dllm_config.lave_options)
+    except InvalidOptions as error:
+        return str(error)
     stop_tokens = frozenset(request.sampling_params.stop_token_ids or ())
     if both := sorted(constraint.states.named_tokens & stop_tokens):
         return (
@@ -149,7 +154,6 @@ def open_session(scheduler, request, constraint: LaveGrammar | None) -> str | No
             f"{limit} is too small: a shortest answer that {field} allows takes {needed} "
             f"tokens, {included}, and {budget} are left. Allow at least {needed}."
         )
-    options = scheduler.dllm_config.lave_options
     session = Session(tokens, options, budget, seed_of(request), thinking)
     constraint.open_session(request, session)
     # The engine asks the request's grammar whether the answer has ended; its wrapper for

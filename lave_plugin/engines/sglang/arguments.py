@@ -6,7 +6,9 @@ import argparse
 import sys
 from typing import Any
 
-CHOICES = ("none", "lave")
+CHOICES = ("none", "lave", "sequential", "map", "posterior", "intersection")
+"""``none`` refuses constrained requests. That a constraint be taken and deliberately not kept
+is a strategy as well, which only ``lave: {strategy: none}`` or a request itself can choose."""
 # ServerArgs is a msgspec struct without room for a new field, but it lets a name with
 # an underscore through and carries it when pickled (server_args.py, __reduce__).
 _ATTRIBUTE = "_constrained_decoding"
@@ -24,7 +26,7 @@ class _Flag(argparse.Action):
     """
 
     def __call__(self, parser, namespace, value, option_string=None) -> None:
-        if value == "lave":
+        if value != "none":
             from lave_plugin.engines.sglang import contract
 
             try:
@@ -42,8 +44,9 @@ def add_flag(result: None, parser: argparse.ArgumentParser) -> None:
         choices=CHOICES,
         default="none",
         help="(lave plugin) How a diffusion language model is made to obey json_schema, "
-        "regex, ebnf and structural_tag. With 'none' such requests are refused. Options of "
-        "the method stand under 'lave:' in the file of --dllm-algorithm-config.",
+        "regex, ebnf and structural_tag: by lookahead and verification ('lave'), or by "
+        "another strategy of the literature. With 'none' such requests are refused. Options "
+        "of the method stand under 'lave:' in the file of --dllm-algorithm-config.",
     )
 
 
@@ -74,7 +77,7 @@ def extend_engine_class() -> None:
                 f"constrained_decoding must be one of {', '.join(CHOICES)}, "
                 f"got {constrained_decoding!r}"
             )
-        if constrained_decoding == "lave":
+        if constrained_decoding != "none":
             contract.check()
         server_args = server_args_class(*args, **kwargs)
         setattr(server_args, _ATTRIBUTE, constrained_decoding)

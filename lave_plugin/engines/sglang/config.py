@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 from lave_plugin.engines.sglang import arguments
 from lave_plugin.options import InvalidOptions, LaveOptions
@@ -20,7 +23,7 @@ def check_launch(result: None, server_args) -> None:
     Raises:
         ValueError: with ``--constrained-decoding lave`` on a launch that cannot keep it.
     """
-    if arguments.constrained_decoding(server_args) != "lave":
+    if arguments.constrained_decoding(server_args) == "none":
         return
     from sglang.srt.arg_groups.overrides import resolving_view
 
@@ -42,7 +45,7 @@ def check_launch(result: None, server_args) -> None:
         with open(launch.dllm_algorithm_config) as file:
             settings = yaml.safe_load(file) or {}
         try:
-            LaveOptions.from_mapping(settings.get("lave"))
+            options_of_server(server_args, settings)
         except InvalidOptions as error:
             raise ValueError(f"{launch.dllm_algorithm_config}: {error}") from error
 
@@ -60,8 +63,27 @@ def complete_dllm_config(dllm_config, server_args):
         if mask_id is not None:
             dllm_config.mask_id = mask_id
     dllm_config.constrained_decoding = arguments.constrained_decoding(server_args)
-    dllm_config.lave_options = LaveOptions.from_mapping(dllm_config.algorithm_config.get("lave"))
+    dllm_config.lave_options = options_of_server(server_args, dllm_config.algorithm_config)
     return dllm_config
+
+
+def options_of_server(server_args, settings: Mapping[str, Any]) -> LaveOptions:
+    """The ``lave:`` section of the settings, with the strategy that the flag names.
+
+    ``--constrained-decoding lave`` leaves the strategy to the section.
+
+    Raises:
+        InvalidOptions: also where flag and section name two strategies.
+    """
+    options = LaveOptions.from_mapping(settings.get("lave"))
+    flag = arguments.constrained_decoding(server_args)
+    if flag in ("none", "lave", options.strategy):
+        return options
+    if "strategy" in (settings.get("lave") or {}):
+        raise InvalidOptions(
+            f"lave.strategy is {options.strategy} and --constrained-decoding {flag}: name one."
+        )
+    return replace(options, strategy=flag)
 
 
 @lru_cache(maxsize=4)

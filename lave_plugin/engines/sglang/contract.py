@@ -58,7 +58,7 @@ class Hook:
 
 def _acknowledge(result: dict, scheduler) -> dict:
     """``Scheduler.get_init_info``: say in the start-up message that the hooks stand."""
-    if arguments.constrained_decoding(scheduler.server_args) == "lave":
+    if arguments.constrained_decoding(scheduler.server_args) != "none":
         check()
         result[HANDSHAKE] = True
     return result
@@ -74,7 +74,7 @@ def _pass_on_acknowledgement(result: dict, controller) -> dict:
 
 def _expect_acknowledgement(result, engine_class, server_args, *args, **kwargs):
     """``Engine._launch_scheduler_processes``: no start without the word of every scheduler."""
-    if arguments.constrained_decoding(server_args) != "lave":
+    if arguments.constrained_decoding(server_args) == "none":
         return result
     init_result, _ = result
     wait_for_ready = init_result.wait_for_ready

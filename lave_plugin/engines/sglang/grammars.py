@@ -128,7 +128,7 @@ def build_automata_with_grammars(result: None, manager, scheduler) -> None:
     """
     if scheduler.dllm_config is None:
         return
-    if arguments.constrained_decoding(scheduler.server_args) != "lave":
+    if arguments.constrained_decoding(scheduler.server_args) == "none":
         return
     backend = manager.grammar_backend
     if isinstance(backend, ReasonerGrammarBackend):

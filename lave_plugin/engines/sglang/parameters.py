@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
+from lave_plugin.options import InvalidOptions, LaveOptions
 from lave_plugin.sampling import Sampling
 
 
@@ -31,3 +34,30 @@ def seed_of(request: Any) -> int:
     if seed is not None:
         return seed
     return int.from_bytes(blake2b(str(request.rid).encode(), digest_size=8).digest(), "big")
+
+
+def options_of(request: Any, of_server: LaveOptions) -> LaveOptions:
+    """The server's options, with the strategy that the request chooses for itself.
+
+    It does so with ``custom_params: {"lave": {"strategy": ...}}``. Everything else about
+    the method is the server's.
+
+    Raises:
+        InvalidOptions: for anything else under ``lave``, and for a strategy that is none.
+    """
+    chosen = (request.sampling_params.custom_params or {}).get("lave")
+    if chosen is None:
+        return of_server
+    if not isinstance(chosen, Mapping):
+        raise InvalidOptions(
+            f'custom_params: lave must be an object, {{"strategy": ...}}, got {chosen!r}.'
+        )
+    if unknown := sorted(str(name) for name in chosen if name != "strategy"):
+        raise InvalidOptions(
+            f"custom_params: lave.{unknown[0]} is nothing that a request can choose; it can "
+            "choose lave.strategy, and the rest stands in the server's --dllm-algorithm-config."
+        )
+    try:
+        return replace(of_server, **chosen)
+    except InvalidOptions as error:
+        raise InvalidOptions(f"custom_params: {error}") from None

@@ -188,7 +188,7 @@ def constrain_algorithm(result: None, worker) -> None:
     from sglang.srt.dllm.config import DllmConfig
 
     dllm_config = DllmConfig.from_server_args(worker.server_args)
-    if dllm_config.constrained_decoding == "lave":
+    if dllm_config.constrained_decoding != "none":
         worker.lave_step = ConstrainedStep(worker.dllm_algorithm, dllm_config.lave_options.top_k)
         worker.dllm_algorithm.step = worker.lave_step
         worker.dllm_algorithm.max_steps = worker.lave_step.max_steps

@@ -486,6 +486,9 @@ void bind_automaton(py::module_& module) {
                                    return self.bytes();
                                },
                                "Bytes that the states take, about.")
+        .def_property_readonly("reads_tokens",
+                               [](const Automaton& self) { return self.rules().reads_tokens(); },
+                               "Whether a token is more to the grammar than its bytes.")
         .def("step",
              [](Automaton& self, std::int64_t state, std::int64_t byte) {
                  const Hold hold(self);

@@ -1,0 +1,125 @@
+"""What the strategies that weigh whole fillings of a block have in common.
+
+They commit from one valid filling, which they keep: should the next step's candidates have
+none around what is committed by then, the kept filling is the way out, so every step
+commits something and every answer ends valid.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections import Counter
+
+from lave_plugin.candidates import Candidates
+from lave_plugin.canvas import Canvas
+from lave_plugin.grammar.token_automaton import TokenAutomaton
+from lave_plugin.layers import Filling, Layers
+from lave_plugin.options import LaveOptions
+from lave_plugin.strategies.ends import fill_behind_end
+from lave_plugin.strategies.lave import Proposals
+from lave_plugin.strategies.sequential import commit_leftmost
+
+_LEAST = 1e-12
+"""Probability below which tokens are not told apart."""
+
+Weights = dict[int, dict[int, float]]
+
+
+class OnLayers(ABC):
+    """A strategy that reads the layered lattice; its memory of one request.
+
+    Attributes:
+        filling: a token for every masked position, the rest of the last filling that was
+            committed from.
+        counts: ``accepted`` and ``recovered`` tokens, the lattices (``lattices``) unfolded,
+            and how many were ``pruned``.
+        cut: of the last lattice the mass that was cut away (see ``Layers.cut``).
+    """
+
+    def __init__(self, tokens: TokenAutomaton, options: LaveOptions, seed: int = 0) -> None:
+        self.tokens = tokens
+        self.options = options
+        self.filling: dict[int, int] = {}
+        self.counts: Counter[str] = Counter()
+        self.cut = 0.0
+
+    def start_block(self) -> None:
+        """Forget what was about the block before."""
+        self.filling = {}
+
+    def step(
+        self, state: int, canvas: Canvas, candidates: Candidates, proposals: Proposals
+    ) -> None:
+        """One denoising step, in place; commits at least one token where one is masked.
+
+        Edits of committed tokens are not taken.
+
+        Args:
+            state: the grammar's state before ``canvas.first``.
+            canvas: the block; it is alive before and after.
+        """
+        masked = canvas.masked()
+        if not masked:
+            return
+        if not self._commit_from_lattice(state, canvas, candidates, proposals):
+            if masked[0] in self.filling:
+                canvas.tokens[masked[0]] = self.filling[masked[0]]
+            else:  # nothing but a prefix is committed: no filling has been there to keep
+                commit_leftmost(self.tokens, state, canvas, masked[0], candidates)
+            self.counts["recovered"] += 1
+        fill_behind_end(self.tokens.vocabulary, canvas)
+
+    @abstractmethod
+    def _choose(
+        self, layers: Layers, weights: Weights, proposals: Proposals
+    ) -> tuple[Filling, list[int]]:
+        """A filling, of those that there are, and positions to commit from it, at least one."""
+
+    def _commit_from_lattice(
+        self, state: int, canvas: Canvas, candidates: Candidates, proposals: Proposals
+    ) -> bool:
+        weights, floor = _weights(candidates, self.tokens.vocabulary.end_token)
+        # Only where the candidates alone don't fill the block may any token do.
+        for fillers in (None, floor):
+            layers = Layers(self.tokens, state, canvas, weights, self.options.max_states, fillers)
+            self.counts["lattices"] += 1
+            self.counts["pruned"] += not layers.exact
+            self.cut = layers.cut
+            if layers.log_partition > -math.inf:
+                break
+        else:
+            return False
+        filling, positions = self._choose(layers, weights, proposals)
+        for position in positions:
+            canvas.tokens[position] = filling.tokens[position]
+        self.filling = filling.tokens
+        self.counts["accepted"] += len(positions)
+        return True
+
+
+def surest(filling: Filling, confidence: dict[int, float], threshold: float) -> list[int]:
+    """Positions of a filling with a confidence above the threshold, or the one with the most."""
+    sure = [p for p in filling.tokens if confidence[p] > threshold]
+    return sure or [max(filling.tokens, key=lambda p: confidence[p])]
+
+
+def _weights(candidates: Candidates, end_token: int) -> tuple[Weights, dict[int, float]]:
+    """Log-probabilities of the candidates, and for each position of any other token.
+
+    Of the others no more is known than that each is at most as probable as the last
+    candidate and as all that the candidates leave over: that is what it is given. The end
+    token is always among the candidates, since it has to fill what stands behind an end.
+    """
+    weights: Weights = {}
+    floor: dict[int, float] = {}
+    for position, tokens in candidates.tokens.items():
+        probabilities = candidates.probabilities[position]
+        rest = min(1.0 - sum(probabilities), min(probabilities))
+        floor[position] = math.log(max(rest, _LEAST))
+        weights[position] = {
+            token: math.log(max(probability, _LEAST))
+            for token, probability in zip(tokens, probabilities, strict=True)
+        }
+        weights[position].setdefault(end_token, floor[position])
+    return weights, floor

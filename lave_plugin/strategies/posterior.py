@@ -1,0 +1,60 @@
+"""The posterior of the block as confidence, or to draw from (arXiv 2607.07026).
+
+Given that the block is valid, how probable is this token here? The model's probabilities do
+not know of the grammar; the posterior does: it is the model's product of marginals,
+conditioned on the grammar, and its marginals come from one pass forward and one backward
+over the lattice. What the grammar leaves no choice about has a marginal of 1 and is
+committed without being asked for.
+
+``marginals``: the most probable tokens by the posterior are committed, surest first, where
+the marginal is above the engine's threshold; at least the surest. Each is taken only if a
+filling has it together with those before.
+``draws``: a block is drawn from the posterior, token by token, and of it are committed those
+whose marginal is above the threshold; at least the surest.
+
+What differs from the paper: the states are those of any grammar and are deterministic, so no
+filling is counted twice; they are unfolded over the candidates instead of the vocabulary and
+pruned by mass where they are many (``counts["pruned"]``, ``cut``); and a filling has to be
+able to finish in the tokens left. What the engine proposes is not used but its threshold.
+"""
+
+from __future__ import annotations
+
+import random
+
+from lave_plugin.grammar.token_automaton import TokenAutomaton
+from lave_plugin.layers import Filling, Layers
+from lave_plugin.options import LaveOptions
+from lave_plugin.strategies.lave import Proposals
+from lave_plugin.strategies.on_layers import OnLayers, Weights, surest
+
+
+class Posterior(OnLayers):
+    """The strategy's memory of one request."""
+
+    def __init__(self, tokens: TokenAutomaton, options: LaveOptions, seed: int = 0) -> None:
+        super().__init__(tokens, options, seed)
+        self._random = random.Random(seed)
+
+    def _choose(
+        self, layers: Layers, weights: Weights, proposals: Proposals
+    ) -> tuple[Filling, list[int]]:
+        marginals = layers.marginals()
+        if self.options.posterior == "draws":
+            drawn = layers.sample(self._random)
+            confidence = {p: marginals[p].of(token) for p, token in drawn.tokens.items()}
+            return drawn, surest(drawn, confidence, proposals.threshold)
+        favourites = {position: marginal.best() for position, marginal in marginals.items()}
+        order = sorted(favourites, key=lambda p: -favourites[p][1])
+        filling, chosen = None, {}
+        for position in order:
+            token, confidence = favourites[position]
+            if chosen and confidence <= proposals.threshold:
+                break
+            if filling is None or filling.tokens[position] != token:
+                found = layers.best({**chosen, position: token})
+                if found is None:
+                    continue  # sure of it by itself, but not beside those before
+                filling = found
+            chosen[position] = token
+        return filling, list(chosen)
