@@ -53,7 +53,14 @@ def test_every_answer_ends_its_thinking_and_is_a_sentence(name, edits, end):
         check(GRAMMARS[name], answer, thinking)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+KEEPING = [
+    LaveOptions(),
+    LaveOptions(lookahead="sampled"),
+    *(LaveOptions(strategy=strategy) for strategy in ("sequential", "map", "posterior")),
+]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     name=st.sampled_from(sorted(GRAMMARS)),
     end=st.lists(st.sampled_from(ids("%<a")), min_size=1, max_size=4),
@@ -62,10 +69,10 @@ def test_every_answer_ends_its_thinking_and_is_a_sentence(name, edits, end):
     longest=st.none() | st.integers(0, 20),
     edits=st.booleans(),
     sharpness=st.sampled_from([0.5, 4.0, 30.0]),
-    lookahead=st.sampled_from(["guided", "sampled"]),
+    options=st.sampled_from(KEEPING),
     seed=st.integers(0, 10_000),
 )
-def test_any_end_of_thinking(name, end, block, slack, longest, edits, sharpness, lookahead, seed):
+def test_any_end_of_thinking(name, end, block, slack, longest, edits, sharpness, options, seed):
     tokens = token_automaton(GRAMMARS[name])
     thinking = Thinking(end, BARRED, longest)
     needed = tokens.tokens_to_finish(tokens.start) + len(end)
@@ -74,7 +81,7 @@ def test_any_end_of_thinking(name, end, block, slack, longest, edits, sharpness,
         edits=edits,
         sharpness=sharpness,
         seed=seed,
-        options=LaveOptions(lookahead=lookahead),
+        options=options,
         phrase=end,
     )
     answer, _, _ = engine.answer(tokens, needed + slack, thinking=thinking)
