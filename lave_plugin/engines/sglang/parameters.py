@@ -29,10 +29,16 @@ def sampling_of(request: Any) -> Sampling | None:
 
 
 def seed_of(request: Any) -> int:
-    """The request's seed, or one made of its id, which is the same on every rank."""
-    seed = request.sampling_params.sampling_seed
-    if seed is not None:
-        return seed
+    """The request's seed.
+
+    Without one, the same for all requests that take the most probable tokens, so that each
+    gives the same answer every time; else one made of its id, the same on every rank.
+    """
+    parameters = request.sampling_params
+    if parameters.sampling_seed is not None:
+        return parameters.sampling_seed
+    if parameters.top_k == 1:
+        return 0
     return int.from_bytes(blake2b(str(request.rid).encode(), digest_size=8).digest(), "big")
 
 
