@@ -36,14 +36,14 @@ def install_plugin(folder: Path, name: str, source: str) -> dict[str, str]:
 FAULTY_SEARCH = """
 def register():
     from lave_plugin.session import Session
-    step = Session.step
+    follow = Session.follow
 
-    def faulty_step(self, *args):
+    def faulty_follow(self, answer):
         if self.token_budget == 77:
             raise ArithmeticError("injected")
-        return step(self, *args)
+        return follow(self, answer)
 
-    Session.step = faulty_step
+    Session.follow = faulty_follow
 """
 
 
