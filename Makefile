@@ -41,8 +41,12 @@ demo: env
 serve: env
 	@$(BIN)/lave demo --serve --port $(PORT) $(ARGS)
 
+# The tests of the parts run beside those of the engine, which leave a core idle for much of the time.
 test: env
-	@$(BIN)/python -m pytest
+	@mkdir -p build
+	@$(BIN)/python -m pytest -q -m "not engine" > build/parts.log 2>&1 & parts=$$!; \
+	$(BIN)/python -m pytest -m engine; engine=$$?; \
+	wait $$parts; parts=$$?; cat build/parts.log; exit $$((engine | parts))
 
 lint: env
 	@$(BIN)/ruff check .

@@ -9,7 +9,7 @@ from client import generate_all
 
 pytestmark = pytest.mark.engine
 
-PATTERN = "[a-z]{3,9}( [a-z]{2,9}){3}"
+PATTERN = "[a-z]{3,9}( [a-z]{2,9}){2}"
 ALGORITHMS = {
     "LowConfidence": {"block_size": 16, "threshold": 0.7},
     "JointThreshold": {"block_size": 16, "threshold": 0.5, "edit_threshold": 0},
@@ -17,7 +17,7 @@ ALGORITHMS = {
 
 
 def body(**parameters) -> dict:
-    parameters = {"regex": PATTERN, "max_new_tokens": 57, **parameters}
+    parameters = {"regex": PATTERN, "max_new_tokens": 43, **parameters}
     return {"text": "Some words:", "sampling_params": parameters}
 
 
@@ -35,7 +35,7 @@ def test_draws_go_by_the_seed_and_nothing_else(serve, small_random_checkpoint, a
         assert all(re.fullmatch(PATTERN, text) for text in found), found
         return found
 
-    seeds = [body(temperature=1.0, sampling_seed=seed) for seed in range(6)]
+    seeds = [body(temperature=1.0, sampling_seed=seed) for seed in range(5)]
     alone = answers(seeds, 1)
     assert len(set(alone)) > 3
     crowd = [body(temperature=0.0), *seeds, body(temperature=0.7, sampling_seed=1)]
@@ -46,5 +46,5 @@ def test_draws_go_by_the_seed_and_nothing_else(serve, small_random_checkpoint, a
     assert greedy[0] == greedy[1] == together[0]
     unlikely = answers([body(temperature=1.0, sampling_seed=s, top_p=1e-6) for s in (1, 2)], 1)
     assert unlikely == [greedy[0]] * 2
-    unseeded = answers([body(temperature=1.0)] * 6, 6)
+    unseeded = answers([body(temperature=1.0)] * 5, 5)
     assert len(set(unseeded)) > 3
