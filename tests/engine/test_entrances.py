@@ -103,13 +103,21 @@ TOOLS = [
 
 
 @pytest.mark.parametrize(
-    "choice",
-    ["required", {"type": "function", "function": {"name": "weather"}}],
-    ids=["required", "named"],
+    ("parser", "choice"),
+    [
+        ("qwen25", "required"),
+        ("qwen3_coder", "required"),
+        ("qwen3_coder", {"type": "function", "function": {"name": "weather"}}),
+    ],
+    ids=["required", "required-xml", "named-xml"],
 )
-def test_tool_choice(serve, small_random_checkpoint, choice):
-    """The engine makes a JSON schema of the tools (``function_call/``)."""
-    server = serve(small_random_checkpoint, args=["--tool-call-parser", "qwen25"], **LAVE)
+def test_tool_choice(serve, small_random_checkpoint, parser, choice):
+    """The engine makes a structural tag of the tools (``function_call/``).
+
+    Of a named tool it makes one of that tool alone only where xgrammar knows the model's format;
+    for the others, ``qwen25`` among them, its tag holds every tool.
+    """
+    server = serve(small_random_checkpoint, args=["--tool-call-parser", parser], **LAVE)
     client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", timeout=60, max_retries=0)
     message = (
         client.chat.completions.create(
@@ -127,7 +135,8 @@ def test_tool_choice(serve, small_random_checkpoint, choice):
         arguments = json.loads(call.function.arguments)
         if call.function.name == "weather":
             assert set(arguments) == {"city", "days"}
-            assert arguments["city"] in ("Oslo", "Lima")
+            # xgrammar lets blanks stand around a value in XML, and the engine passes them on.
+            assert arguments["city"].strip() in ("Oslo", "Lima")
         else:
             assert call.function.name == "now"
     if choice != "required":

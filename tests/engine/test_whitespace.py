@@ -34,10 +34,15 @@ def test_blanks(serve, small_random_checkpoint, limit, schema):
     ).url
     bodies = [
         {
-            "text": "{",
-            "sampling_params": {"json_schema": schema, "max_new_tokens": 60, "sampling_seed": seed},
+            "text": f"{seed} {{",
+            "sampling_params": {
+                "json_schema": schema,
+                "max_new_tokens": 60,
+                "temperature": 1.0,
+                "sampling_seed": seed,
+            },
         }
-        for seed in range(8)
+        for seed in range(16)
     ]
     texts = [answer.text for answer in generate_all(url, bodies, 8)]
     for text in texts:
