@@ -1,4 +1,4 @@
-"""The native part of the grammar room; everything else is in setup.cfg.
+"""The native part; everything else is in setup.cfg.
 
 It is optional: where it can't be compiled the installation goes on, and the plugin runs on the
 Python reference, which decides the same (see lave_plugin/grammar/implementation.py).
@@ -14,7 +14,7 @@ try:
 except ModuleNotFoundError:  # without build isolation, on a machine that hasn't got it
     pybind11 = None
 
-SOURCES = Path("lave_plugin/grammar/native/src")
+SOURCES = Path("lave_plugin/native/src")
 
 
 def native() -> list[Extension]:
@@ -25,7 +25,7 @@ def native() -> list[Extension]:
     extra = os.environ.get("LAVE_NATIVE_FLAGS", "").split()
     return [
         Extension(
-            "lave_plugin.grammar.native._native",
+            "lave_plugin.native._native",
             sources=sorted(str(path) for path in SOURCES.glob("*.cpp")),
             depends=sorted(str(path) for path in SOURCES.glob("*.hpp")),
             include_dirs=[pybind11.get_include()],

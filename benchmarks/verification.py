@@ -41,9 +41,9 @@ import xgrammar
 from subjects import SUBJECTS, Subject, program
 from vocabularies import read_vocabulary, synthetic_vocabulary, tokenize
 
+from lave_plugin import native
 from lave_plugin.canvas import MASKED, Canvas
 from lave_plugin.grammar import automaton as reference
-from lave_plugin.grammar import native
 from lave_plugin.grammar.automaton import DEAD
 from lave_plugin.grammar.normal_form import RuleAutomata, read_normal_form
 from lave_plugin.grammar.token_automaton import TokenAutomaton

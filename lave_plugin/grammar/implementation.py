@@ -36,7 +36,7 @@ def states_of_text(text: str, never: Container[int] = ()) -> automaton.Automaton
     native = _native()
     if native is None:
         return automaton.Automaton(read_normal_form(text, never))
-    from lave_plugin.grammar.native.reader import read_normal_form as read_natively
+    from lave_plugin.native.reader import read_normal_form as read_natively
 
     return native.Automaton(read_natively(text, never))
 
@@ -66,7 +66,7 @@ def _native() -> ModuleType | None:
 @cache
 def _native_module() -> ModuleType | None:
     try:
-        from lave_plugin.grammar import native
+        from lave_plugin import native
     except ImportError as error:
         logger.warning(
             "The native grammar states are not there (%s), so the Python reference serves: the"

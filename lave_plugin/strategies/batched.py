@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lave_plugin.grammar import native
+from lave_plugin import native
 from lave_plugin.options import LaveOptions
 from lave_plugin.strategies.lave import best_fitting
 

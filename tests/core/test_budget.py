@@ -15,14 +15,14 @@ from lave_plugin.grammar.normal_form import read_normal_form
 from lave_plugin.options import LaveOptions
 from lave_plugin.session import Session
 
-NATIVE = importlib.util.find_spec("lave_plugin.grammar.native._native") is not None
+NATIVE = importlib.util.find_spec("lave_plugin.native._native") is not None
 
 
 def states(implementation: str, ebnf: str):
     rules = read_normal_form(str(COMPILER.compile_grammar(ebnf).grammar))
     if implementation == "python":
         return token_automaton.TokenAutomaton(automaton.Automaton(rules), VOCABULARY)
-    from lave_plugin.grammar import native
+    from lave_plugin import native
 
     return native.TokenAutomaton(native.Automaton(rules), VOCABULARY)
 

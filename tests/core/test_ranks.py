@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 RANK = Path(__file__).with_name("rank.py")
-NATIVE = importlib.util.find_spec("lave_plugin.grammar.native._native") is not None
+NATIVE = importlib.util.find_spec("lave_plugin.native._native") is not None
 
 
 def start(lookahead: str, native: str, *, hash_seed: str, already_served: str):

@@ -9,7 +9,7 @@ from lave_plugin.grammar.normal_form import read_normal_form
 from lave_plugin.grammar.room import Room
 
 try:
-    from lave_plugin.grammar import native
+    from lave_plugin import native
 except ImportError:
     native = None
 

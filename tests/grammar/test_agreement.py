@@ -32,7 +32,7 @@ def vocabulary():
 def states(request, monkeypatch):
     """The implementation that serves in the test."""
     if request.param == "native" and os.environ.get("LAVE_NATIVE") != "1":
-        pytest.importorskip("lave_plugin.grammar.native")
+        pytest.importorskip("lave_plugin.native")
     monkeypatch.setenv("LAVE_NATIVE", "1" if request.param == "native" else "0")
     return request.param
 

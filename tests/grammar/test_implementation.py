@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-import lave_plugin.grammar
+import lave_plugin
 from lave_plugin.grammar import automaton, implementation, token_automaton
 from lave_plugin.grammar.normal_form import read_normal_form
 from lave_plugin.grammar.vocabulary import Vocabulary
@@ -17,8 +17,8 @@ VOCABULARY = Vocabulary([b"", b"a"], [0])
 @pytest.fixture
 def without_native(monkeypatch):
     """As where no compiler was at hand."""
-    monkeypatch.setitem(sys.modules, "lave_plugin.grammar.native", None)
-    monkeypatch.delattr(lave_plugin.grammar, "native", raising=False)
+    monkeypatch.setitem(sys.modules, "lave_plugin.native", None)
+    monkeypatch.delattr(lave_plugin, "native", raising=False)
     implementation._native_module.cache_clear()
     yield
     implementation._native_module.cache_clear()
@@ -37,7 +37,7 @@ def test_the_reference_on_request(monkeypatch):
 
 
 def test_native_where_it_is_there(any_choice):
-    native = pytest.importorskip("lave_plugin.grammar.native")
+    native = pytest.importorskip("lave_plugin.native")
     states = implementation.states_of(RULES)
     assert type(states) is native.Automaton
     assert type(implementation.states_over(states, VOCABULARY)) is native.TokenAutomaton

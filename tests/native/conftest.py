@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "grammar"))
 from xgrammar_oracle import byte_compiler
 
 try:
-    import lave_plugin.grammar.native  # noqa: F401
+    import lave_plugin.native  # noqa: F401
 except ImportError:
     if os.environ.get("LAVE_NATIVE") == "1":
         raise

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lave_plugin.grammar import native
-from lave_plugin.grammar.native import _native
+from lave_plugin import native
 from lave_plugin.grammar.normal_form import read_normal_form
 from lave_plugin.grammar.vocabulary import Vocabulary
+from lave_plugin.native import _native
 
 REFUSED = (TypeError, ValueError, IndexError)
 

@@ -12,7 +12,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "core"))
 
 from scripted import COMPILER, VOCABULARY, ScriptedEngine
 
-from lave_plugin.grammar import automaton, native, token_automaton
+from lave_plugin import native
+from lave_plugin.grammar import automaton, token_automaton
 from lave_plugin.grammar.normal_form import read_normal_form
 from lave_plugin.options import LaveOptions
 from lave_plugin.session import Session

@@ -10,8 +10,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "core"))
 
 from scripted import COMPILER, VOCABULARY, ScriptedEngine
 
+from lave_plugin import native
 from lave_plugin.canvas import MASKED, Canvas
-from lave_plugin.grammar import native
 from lave_plugin.grammar.normal_form import read_normal_form
 from lave_plugin.lattice import Verdict, find_witness
 

@@ -10,10 +10,10 @@ from test_sentences import EBNF, JSON_SCHEMA, REGEX
 # The reader follows the reference from the commit on that has this module.
 pytest.importorskip("lave_plugin.grammar.repetition")
 
-from lave_plugin.grammar import native
+from lave_plugin import native
 from lave_plugin.grammar.errors import UnsupportedGrammar
-from lave_plugin.grammar.native import _native, reader
 from lave_plugin.grammar.normal_form import RuleAutomata, read_normal_form
+from lave_plugin.native import _native, reader
 
 
 def flat(rules):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from random_rules import ALPHABET, rule_automata
 from test_sentences import EBNF, JSON_SCHEMA, REGEX, judge
 
+from lave_plugin import native
 from lave_plugin.grammar import automaton as reference
-from lave_plugin.grammar import native
 from lave_plugin.grammar.automaton import DEAD
 from lave_plugin.grammar.normal_form import read_normal_form
 

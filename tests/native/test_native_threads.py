@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy
 from test_sentences import EBNF
 
+from lave_plugin import native
 from lave_plugin.canvas import MASKED, Canvas
-from lave_plugin.grammar import native
 from lave_plugin.grammar.normal_form import read_normal_form
 from lave_plugin.grammar.vocabulary import Vocabulary
 from lave_plugin.lattice import find_witness

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_rules import rule_automata, vocabularies
 
+from lave_plugin import native
 from lave_plugin.canvas import MASKED, Canvas
 from lave_plugin.grammar import automaton as reference
-from lave_plugin.grammar import native
 from lave_plugin.grammar.automaton import DEAD
 from lave_plugin.grammar.implementation import states_over
 from lave_plugin.grammar.token_automaton import ENDED, TokenAutomaton

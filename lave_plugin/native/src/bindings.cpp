@@ -685,7 +685,7 @@ void bind_lave(py::module_& module) {
 
 PYBIND11_MODULE(_native, module) {
     py::register_exception<StatesExhausted>(module, "StatesExhausted", PyExc_MemoryError);
-    module.doc() = "The states of a grammar in C++; see lave_plugin/grammar/native/__init__.py.";
+    module.doc() = "The states of a grammar in C++; see lave_plugin/native/__init__.py.";
     bind_reader(module);
     bind_automaton(module);
     bind_token_automaton(module);

@@ -3,12 +3,12 @@
 from collections.abc import Container
 
 from lave_plugin.grammar.dispatch import build_dispatch
-from lave_plugin.grammar.native._native import RuleArrays
-from lave_plugin.grammar.native._native import read_normal_form as _read
 from lave_plugin.grammar.normal_form import RuleAutomata
 from lave_plugin.grammar.normal_form import read_normal_form as _reference
 from lave_plugin.grammar.notation import Dispatch, read_rules
 from lave_plugin.grammar.regex_macro import build_regex
+from lave_plugin.native._native import RuleArrays
+from lave_plugin.native._native import read_normal_form as _read
 
 
 def read_normal_form(text: str, never: Container[int] = ()) -> RuleArrays | RuleAutomata:

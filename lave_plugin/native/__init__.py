@@ -26,7 +26,7 @@ from weakref import WeakKeyDictionary
 
 import numpy
 
-import lave_plugin.grammar.native._native as _native
+import lave_plugin.native._native as _native
 from lave_plugin.grammar.automaton import TokenClasses
 from lave_plugin.grammar.normal_form import RuleAutomata
 from lave_plugin.grammar.token_automaton import ENDED, special_tokens
