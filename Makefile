@@ -41,12 +41,9 @@ demo: env
 serve: env
 	@$(BIN)/lave demo --serve --port $(PORT) $(ARGS)
 
-# The tests of the parts run beside those of the engine, which leave a core idle for much of the time.
+# Two processes, as an engine leaves a core idle for much of the time; see tests/engine/conftest.py.
 test: env
-	@mkdir -p build
-	@$(BIN)/python -m pytest -q -m "not engine" > build/parts.log 2>&1 & parts=$$!; \
-	$(BIN)/python -m pytest -m engine; engine=$$?; \
-	wait $$parts; parts=$$?; cat build/parts.log; exit $$((engine | parts))
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
 
 lint: env
 	@$(BIN)/ruff check .

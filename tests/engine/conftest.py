@@ -1,4 +1,8 @@
-"""Checkpoints and the real server for tests marked ``engine``."""
+"""Checkpoints and the real servers for tests marked ``engine``.
+
+To start a server takes longer than most of what is asked of it, so tests share them. Under
+pytest-xdist (``make test``) the tests of one server, or else of one file, stay in one process.
+"""
 
 import importlib.util
 from collections.abc import Callable, Iterator
@@ -6,14 +10,24 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from launches import LAVE
 from random_checkpoint import write_random_checkpoint
 
 from lave_plugin.engines.sglang.server import Server
 
-FIGURES = pytest.StashKey[list[str]]()
+SHARED_SERVERS = ("lave_server", "shipped_server")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    groups: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        server = next((name for name in SHARED_SERVERS if name in item.fixturenames), None)
+        groups.setdefault(server or item.nodeid.partition("::")[0], []).append(item)
+    items[:] = [item for group in groups.values() for item in group]
+    if config.pluginmanager.has_plugin("xdist"):
+        for name, group in groups.items():
+            for item in group:
+                item.add_marker(pytest.mark.xdist_group(name))
     if importlib.util.find_spec("sglang") is None:
         for item in items:
             if item.get_closest_marker("engine"):
@@ -32,14 +46,16 @@ def small_random_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_random_checkpoint(tmp_path_factory.mktemp("small-random-sdar"), small=True)
 
 
-@pytest.fixture(scope="session")
-def report(request: pytest.FixtureRequest) -> Callable[[str], None]:
+@pytest.fixture
+def report(record_property) -> Callable[[str], None]:
     """``report(line)``: a measured figure, printed at the end of the run."""
-    return request.config.stash.setdefault(FIGURES, []).append
+    return lambda line: record_property("figure", line)
 
 
-def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
-    if figures := config.stash.get(FIGURES, []):
+def pytest_terminal_summary(terminalreporter) -> None:
+    reports = [r for r in terminalreporter.stats.get("passed", []) if r.when == "call"]
+    figures = [line for r in reports for name, line in r.user_properties if name == "figure"]
+    if figures:
         terminalreporter.section("figures")
         for line in figures:
             terminalreporter.line(line)
@@ -52,6 +68,10 @@ def shipped_checkpoint() -> Path:
     if not (folder / "config.json").is_file():
         pytest.fail("no checkpoint in lave_plugin/demo/checkpoint, where one ships")
     return folder
+
+
+def is_alive(server: Server) -> bool:
+    return server.process is not None and server.process.poll() is None
 
 
 @pytest.fixture(scope="session")
@@ -70,7 +90,7 @@ def serve() -> Iterator[Callable[..., Server]]:
 
     def serve(model_path: Path, **options) -> Server:
         wanted = repr((str(model_path), sorted(options.items())))
-        if running and running[0][0] == wanted and running[0][1].process.poll() is None:
+        if running and running[0][0] == wanted and is_alive(running[0][1]):
             return running[0][1]
         stop()
         running.append((wanted, Server(model_path, **options).start()))
@@ -78,3 +98,15 @@ def serve() -> Iterator[Callable[..., Server]]:
 
     yield serve
     stop()
+
+
+@pytest.fixture
+def lave_server(serve, small_random_checkpoint) -> Server:
+    """A server of noise, for whatever needs no other."""
+    return serve(small_random_checkpoint, **LAVE)
+
+
+@pytest.fixture
+def shipped_server(serve, shipped_checkpoint) -> Server:
+    """A server of the model that ships."""
+    return serve(shipped_checkpoint, **LAVE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 
 import pytest
 from client import faults, generate, generate_all, post
@@ -59,3 +60,32 @@ def test_a_stream_never_shows_a_token_that_is_taken_back(url):
         for shorter, longer in itertools.pairwise(shown):
             assert longer.startswith(shorter)
         assert shown[-1] == generate(url, body).text
+
+
+PATTERN = "[a-z]{3,9}( [a-z]{2,9}){2}"
+
+
+def words(**parameters) -> dict:
+    parameters = {"regex": PATTERN, "max_new_tokens": 43, **parameters}
+    return {"text": "Some words:", "sampling_params": parameters}
+
+
+def test_draws_go_by_the_seed_and_nothing_else(url):
+    def answers(bodies, at_once):
+        found = [answer.text for answer in generate_all(url, bodies, at_once)]
+        assert all(re.fullmatch(PATTERN, text) for text in found), found
+        return found
+
+    seeds = [words(temperature=1.0, sampling_seed=seed) for seed in range(5)]
+    alone = answers(seeds, 1)
+    assert len(set(alone)) > 3
+    crowd = [words(temperature=0.0), *seeds, words(temperature=0.7, sampling_seed=1)]
+    together = answers(crowd, 8)
+    assert together[1:-1] == alone
+
+    greedy = answers([words(temperature=0.0), words(temperature=0.0, sampling_seed=5)], 1)
+    assert greedy[0] == greedy[1] == together[0]
+    unlikely = answers([words(temperature=1.0, sampling_seed=s, top_p=1e-6) for s in (1, 2)], 1)
+    assert unlikely == [greedy[0]] * 2
+    unseeded = answers([words(temperature=1.0)] * 5, 5)
+    assert len(set(unseeded)) > 3

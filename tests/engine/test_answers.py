@@ -14,13 +14,6 @@ from lave_plugin.demo import records
 
 pytestmark = pytest.mark.engine
 
-BLOCK = 16
-SHIPPED = {
-    "algorithm": "LowConfidence",
-    "algorithm_config": {"block_size": BLOCK, "threshold": 0.7},
-    "constrained_decoding": "lave",
-}
-
 
 def in_batches(url: str, wanted: list) -> list[str]:
     """Send in batches of 1 to 8; returns the faults."""
@@ -33,8 +26,8 @@ def in_batches(url: str, wanted: list) -> list[str]:
         found += faults(batch, answers)
 
 
-def test_200_mixed_requests_on_the_shipped_model(serve, shipped_checkpoint, report):
-    url = serve(shipped_checkpoint, **SHIPPED).url
+def test_200_mixed_requests_on_the_shipped_model(shipped_server, report):
+    url = shipped_server.url
     wanted = list(mixed_requests(200, seed=1))
     assert not in_batches(url, wanted)
     free = generate_all(url, [request.body(constrained=False) for request in wanted], 8)
@@ -44,9 +37,9 @@ def test_200_mixed_requests_on_the_shipped_model(serve, shipped_checkpoint, repo
     )
 
 
-def test_200_mixed_requests_on_random_weights(serve, small_random_checkpoint, report):
+def test_200_mixed_requests_on_random_weights(lave_server, report):
     """Noise must be complete too, and valid wherever xgrammar's grammar is the schema."""
-    url = serve(small_random_checkpoint, **SHIPPED).url
+    url = lave_server.url
     wanted = list(mixed_requests(200, seed=2))
     assert not in_batches(url, wanted)
     free = generate_all(url, [request.body(constrained=False) for request in wanted[:40]], 8)
@@ -57,13 +50,13 @@ def test_200_mixed_requests_on_random_weights(serve, small_random_checkpoint, re
 
 
 @pytest.mark.parametrize("name", [constraint.name for constraint in CONSTRAINTS])
-def test_a_budget_without_a_token_to_spare(serve, small_random_checkpoint, name):
+def test_a_budget_without_a_token_to_spare(lave_server, name):
     """The engine is told to answer in what its own refusal says is enough.
 
     It may take fewer: the refusal counts the tokens of a sentence of the fewest bytes, and
     a longer one can be fewer tokens.
     """
-    url = serve(small_random_checkpoint, **SHIPPED).url
+    url = lave_server.url
     constraint = next(c for c in CONSTRAINTS if c.name == name)
     parameters = {"temperature": 0, constraint.field: constraint.value, "max_new_tokens": 1}
     refused = post(url, {"text": "x", "sampling_params": parameters})
@@ -76,9 +69,9 @@ def test_a_budget_without_a_token_to_spare(serve, small_random_checkpoint, name)
     assert constraint.is_valid(answer.text), answer.text
 
 
-def test_extraction_of_held_out_records(serve, shipped_checkpoint, report):
+def test_extraction_of_held_out_records(shipped_server, report):
     """150 prompts that the model was not trained on, threshold 0.7."""
-    url = serve(shipped_checkpoint, **SHIPPED).url
+    url = shipped_server.url
     samples = records.held_out(150, seed=7)
 
     def body(sample, constrained: bool) -> dict:

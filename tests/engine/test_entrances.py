@@ -11,18 +11,13 @@ from pathlib import Path
 import openai
 import pytest
 from client import generate
+from launches import LAVE
 from mixed_requests import CALL
 
 from lave_plugin.engines.sglang import cpu
 from lave_plugin.engines.sglang.server import Server
 
 pytestmark = pytest.mark.engine
-
-LAVE = {
-    "algorithm": "LowConfidence",
-    "algorithm_config": {"block_size": 16},
-    "constrained_decoding": "lave",
-}
 
 
 class ServeCommand(Server):

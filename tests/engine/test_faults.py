@@ -10,16 +10,12 @@ from pathlib import Path
 import pytest
 import requests
 from client import generate, post
+from launches import LAVE
 
 from lave_plugin.engines.sglang.server import Server, ServerError
 
 pytestmark = pytest.mark.engine
 
-LAVE = {
-    "algorithm": "LowConfidence",
-    "algorithm_config": {"block_size": 16},
-    "constrained_decoding": "lave",
-}
 DIGITS = {"text": "x", "sampling_params": {"regex": "[0-9]{30}", "max_new_tokens": 40}}
 
 

@@ -13,11 +13,6 @@ from mixed_requests import ARITHMETIC_EBNF, CALL_TAG, PERSON, is_arithmetic, is_
 
 pytestmark = pytest.mark.engine
 
-LAVE = {
-    "algorithm": "LowConfidence",
-    "algorithm_config": {"block_size": 16, "threshold": 0.7},
-    "constrained_decoding": "lave",
-}
 PHONE = r"\+[0-9]{2}( [0-9]{3}){2}"
 
 is_person = schema("person", PERSON).is_valid
@@ -51,13 +46,13 @@ NATIVE_REQUESTS = {
 
 
 @pytest.fixture
-def server(serve, small_random_checkpoint):
-    return serve(small_random_checkpoint, **LAVE)
+def url(lave_server):
+    return lave_server.url
 
 
 @pytest.fixture
-def client(server):
-    return openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", timeout=60, max_retries=0)
+def client(url):
+    return openai.OpenAI(base_url=f"{url}/v1", api_key="none", timeout=60, max_retries=0)
 
 
 def chat(client: openai.OpenAI, **arguments):
@@ -94,14 +89,14 @@ def test_a_stream_adds_up_to_the_whole_answer(client, name):
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("field", NATIVE_REQUESTS)
-def test_native_request(server, field, stream):
+def test_native_request(url, field, stream):
     value, is_valid = NATIVE_REQUESTS[field]
     body = {
         "text": "Alice",
         "stream": stream,
         "sampling_params": {"temperature": 0, "max_new_tokens": 121, field: value},
     }
-    response = requests.post(f"{server.url}/generate", json=body, timeout=60, stream=stream)
+    response = requests.post(f"{url}/generate", json=body, timeout=60, stream=stream)
     assert response.status_code == 200
     if stream:
         events = [line[6:] for line in response.iter_lines(decode_unicode=True) if line]
@@ -122,26 +117,26 @@ def test_several_answers_to_one_request(client):
     assert all(is_valid(choice.message.content) for choice in choices)
 
 
-def test_a_stop_token_may_only_stand_where_the_answer_is_complete(server):
+def test_a_stop_token_may_only_stand_where_the_answer_is_complete(url):
     """The engine cuts an answer at ``stop_token_ids``: here at a token that is also text."""
     tokenizer = requests.post(
-        f"{server.url}/tokenize", json={"prompt": "5", "add_special_tokens": False}, timeout=20
+        f"{url}/tokenize", json={"prompt": "5", "add_special_tokens": False}, timeout=20
     ).json()
     (five,) = tokenizer["tokens"]
     body = {
         "text": "x",
         "sampling_params": {"regex": "[0-9]{6}", "max_new_tokens": 20, "stop_token_ids": [five]},
     }
-    result = requests.post(f"{server.url}/generate", json=body, timeout=60).json()
+    result = requests.post(f"{url}/generate", json=body, timeout=60).json()
     assert re.fullmatch("[0-9]{6}", result["text"]), result
 
 
-def test_ignore_eos_ends_with_the_grammar(server):
+def test_ignore_eos_ends_with_the_grammar(url):
     body = {
         "text": "x",
         "sampling_params": {"regex": "[a-f]{6}", "max_new_tokens": 400, "ignore_eos": True},
     }
-    result = requests.post(f"{server.url}/generate", json=body, timeout=60).json()
+    result = requests.post(f"{url}/generate", json=body, timeout=60).json()
     assert re.fullmatch("[a-f]{6}", result["text"]), result
     assert result["meta_info"]["completion_tokens"] <= 16
 
@@ -151,8 +146,8 @@ def test_ignore_eos_ends_with_the_grammar(server):
     [{"regex": r"[\^q]{8}"}, {"ebnf": r"root ::= [\^q]{8}"}],
     ids=["regex", "ebnf"],
 )
-def test_a_class_that_begins_with_an_escaped_caret(server, constraint):
+def test_a_class_that_begins_with_an_escaped_caret(url, constraint):
     """xgrammar 0.2.7 reads it as anything but a q, or prints it so."""
     body = {"text": "x", "sampling_params": {"max_new_tokens": 20, **constraint}}
-    result = requests.post(f"{server.url}/generate", json=body, timeout=60).json()
+    result = requests.post(f"{url}/generate", json=body, timeout=60).json()
     assert re.fullmatch(r"[\^q]{8}", result["text"]), result

@@ -8,24 +8,19 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from client import generate, post
+from launches import BLOCK
 from mixed_requests import PERSON, schema
 from random_checkpoint import SPECIAL
 
 pytestmark = pytest.mark.engine
 
-BLOCK = 16
-LAVE = {  # as in test_openai.py, so that its server serves these as well
-    "algorithm": "LowConfidence",
-    "algorithm_config": {"block_size": BLOCK, "threshold": 0.7},
-    "constrained_decoding": "lave",
-}
 MASK = SPECIAL.index("<|MASK|>")
 WORD = 40  # any token that is text
 
 
 @pytest.fixture
-def url(serve, small_random_checkpoint):
-    return serve(small_random_checkpoint, **LAVE).url
+def url(lave_server):
+    return lave_server.url
 
 
 def ask(url: str, prompt: list[int], **parameters) -> dict:

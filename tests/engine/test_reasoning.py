@@ -17,7 +17,6 @@ pytestmark = pytest.mark.engine
 END = "</think>"
 BLOCK = 16
 CASES = {
-    "LowConfidence": ("LowConfidence", {"threshold": 0.3}, []),
     "LowConfidence, synchronous": ("LowConfidence", {"threshold": 0.3}, ["--no-dllm-fdfo"]),
     "JointThreshold, every position edited": ("JointThreshold", {"edit_threshold": 0.0}, []),
     "JointThreshold, edits, synchronous": (
@@ -25,6 +24,8 @@ CASES = {
         {"edit_threshold": 0.0, "max_post_edit_steps": 4},
         ["--no-dllm-fdfo"],
     ),
+    # The last, for its server serves the tests below as well.
+    "LowConfidence": ("LowConfidence", {"threshold": 0.3}, []),
 }
 
 

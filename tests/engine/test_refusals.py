@@ -10,11 +10,6 @@ from client import generate, post
 
 pytestmark = pytest.mark.engine
 
-LAVE = {
-    "algorithm": "LowConfidence",
-    "algorithm_config": {"block_size": 16},
-    "constrained_decoding": "lave",
-}
 STRING_SCHEMA = json.dumps({"type": "object", "properties": {"a": {"type": "string"}}})
 
 REFUSED = {
@@ -47,8 +42,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused_with_a_sentence(serve, small_random_checkpoint, name):
-    url = serve(small_random_checkpoint, **LAVE).url
+def test_refused_with_a_sentence(lave_server, name):
+    url = lave_server.url
     parameters, sentence = REFUSED[name]
     for _ in range(2):  # the second time from the engine's cache
         response = post(url, {"text": "x", "sampling_params": parameters}, timeout=20)
@@ -58,17 +53,17 @@ def test_refused_with_a_sentence(serve, small_random_checkpoint, name):
     assert good.text == "ab"
 
 
-def test_the_refusal_says_both_numbers(serve, small_random_checkpoint):
-    url = serve(small_random_checkpoint, **LAVE).url
+def test_the_refusal_says_both_numbers(lave_server):
+    url = lave_server.url
     parameters = {"regex": "[0-9]{12}", "max_new_tokens": 5}
     message = post(url, {"text": "x", "sampling_params": parameters}).json()["error"]["message"]
     assert "max_new_tokens=5" in message
     assert "13 tokens" in message
 
 
-def test_the_context_limits_the_answer_too(serve, small_random_checkpoint):
+def test_the_context_limits_the_answer_too(lave_server):
     """2,048 tokens of context, 2,040 of them taken by the prompt: no block is left for 20."""
-    url = serve(small_random_checkpoint, **LAVE).url
+    url = lave_server.url
     body = {
         "input_ids": [7] * 2030,
         "sampling_params": {"regex": "[0-9]{20}", "max_new_tokens": 100},
@@ -77,8 +72,8 @@ def test_the_context_limits_the_answer_too(serve, small_random_checkpoint):
     assert response.status_code == 400, response.text
 
 
-def test_a_streamed_request_is_refused_as_well(serve, small_random_checkpoint):
-    url = serve(small_random_checkpoint, **LAVE).url
+def test_a_streamed_request_is_refused_as_well(lave_server):
+    url = lave_server.url
     body = {"text": "x", "stream": True, "sampling_params": {"regex": "("}}
     response = requests.post(f"{url}/generate", json=body, timeout=20)
     assert "Failed to compile regex grammar" in response.text
@@ -94,9 +89,9 @@ def test_without_the_flag_constraints_are_refused_and_do_not_hang(serve, small_r
     assert generate(url, body).tokens <= 8
 
 
-def test_no_tokens_is_an_empty_answer_as_without_a_constraint(serve, small_random_checkpoint):
+def test_no_tokens_is_an_empty_answer_as_without_a_constraint(lave_server):
     """The engine sends such a request of its own before one with ``n`` > 1."""
-    url = serve(small_random_checkpoint, **LAVE).url
+    url = lave_server.url
     body = {"text": "x", "sampling_params": {"regex": "abc", "max_new_tokens": 0}}
     answer = generate(url, body)
     assert (answer.text, answer.tokens) == ("", 0)

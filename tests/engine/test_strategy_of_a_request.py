@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from client import faults, generate, generate_all, post
+from launches import LAVE
 from mixed_requests import mixed_requests
 
 from lave_plugin.engines.sglang.config import options_of_server
@@ -14,20 +15,14 @@ from lave_plugin.options import InvalidOptions
 
 pytestmark = pytest.mark.engine
 
-LAVE = {
-    "algorithm": "LowConfidence",
-    "algorithm_config": {"block_size": 16},
-    "constrained_decoding": "lave",
-}
-
 
 def choosing(body: dict, chosen) -> dict:
     parameters = {**body["sampling_params"], "custom_params": {"lave": chosen}}
     return {**body, "sampling_params": parameters}
 
 
-def test_every_strategy_that_keeps_to_the_grammar_does(serve, small_random_checkpoint):
-    url = serve(small_random_checkpoint, **LAVE).url
+def test_every_strategy_that_keeps_to_the_grammar_does(lave_server):
+    url = lave_server.url
     wanted = list(mixed_requests(24, seed=5))
     strategies = itertools.cycle(["lave", "sequential", "map", "posterior"])
     bodies = [
@@ -38,10 +33,8 @@ def test_every_strategy_that_keeps_to_the_grammar_does(serve, small_random_check
 
 
 @pytest.mark.parametrize("strategy", ["intersection", "none"])
-def test_the_others_answer_and_their_neighbours_stay_valid(
-    serve, small_random_checkpoint, strategy
-):
-    url = serve(small_random_checkpoint, **LAVE).url
+def test_the_others_answer_and_their_neighbours_stay_valid(lave_server, strategy):
+    url = lave_server.url
     wanted = list(mixed_requests(8, seed=6))
     bodies = [
         choosing(request.body(), {"strategy": strategy}) if place % 2 else request.body()
@@ -64,8 +57,8 @@ def test_the_others_answer_and_their_neighbours_stay_valid(
         ("map", "lave must be an object"),
     ],
 )
-def test_what_is_no_choice_is_refused(serve, small_random_checkpoint, chosen, sentence):
-    url = serve(small_random_checkpoint, **LAVE).url
+def test_what_is_no_choice_is_refused(lave_server, chosen, sentence):
+    url = lave_server.url
     body = {"text": "x", "sampling_params": {"regex": "ab", "max_new_tokens": 9}}
     response = post(url, choosing(body, chosen), timeout=20)
     assert response.status_code == 400, response.text

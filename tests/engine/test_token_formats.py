@@ -10,11 +10,6 @@ from tokenizers import Tokenizer
 
 pytestmark = pytest.mark.engine
 
-LAVE = {
-    "algorithm": "LowConfidence",
-    "algorithm_config": {"block_size": 16},
-    "constrained_decoding": "lave",
-}
 CALL, DONE = "<|im_start|>", "<|endoftext|>"  # special tokens that end nothing
 
 
@@ -49,8 +44,8 @@ def tokenizer(shipped_checkpoint) -> Tokenizer:
 
 
 @pytest.fixture
-def url(serve, shipped_checkpoint) -> str:
-    return serve(shipped_checkpoint, **LAVE).url
+def url(shipped_server) -> str:
+    return shipped_server.url
 
 
 def test_special_tokens_stand_where_the_tag_names_them(url, tokenizer):

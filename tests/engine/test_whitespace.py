@@ -18,11 +18,14 @@ def widest_blank(text: str) -> int:
     return max(map(len, re.findall(r"\s*", STRING.sub('""', text))))
 
 
-@pytest.mark.parametrize("limit", [2, None])
-@pytest.mark.parametrize("schema", ["$$ANY$$", json.dumps({"type": "object", **PAIR})])
-def test_blanks(serve, small_random_checkpoint, limit, schema):
-    """Without the limit the noise of a random model shows that it would matter."""
-    url = serve(
+@pytest.fixture(scope="module", params=[2, None], ids=["bounded", "unbounded"])
+def limit(request) -> int | None:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def url(serve, small_random_checkpoint, limit) -> str:
+    return serve(
         small_random_checkpoint,
         algorithm="LowConfidence",
         algorithm_config={
@@ -32,6 +35,11 @@ def test_blanks(serve, small_random_checkpoint, limit, schema):
         },
         constrained_decoding="lave",
     ).url
+
+
+@pytest.mark.parametrize("schema", ["$$ANY$$", json.dumps({"type": "object", **PAIR})])
+def test_blanks(url, limit, schema):
+    """Without the limit the noise of a random model shows that it would matter."""
     bodies = [
         {
             "text": f"{seed} {{",
