@@ -2,7 +2,7 @@
 
 import typer
 
-from lave_plugin.cli import demo
+from lave_plugin.cli import demo, doctor
 
 app = typer.Typer(
     help="Grammar-constrained decoding for diffusion language models in SGLang.",
@@ -12,12 +12,8 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def lave() -> None:
-    """Keeps `demo` a sub-command while it is the only one."""
-
-
 app.command()(demo.demo)
+app.command()(doctor.doctor)
 
 
 def main() -> None:

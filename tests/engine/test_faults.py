@@ -5,28 +5,17 @@ from __future__ import annotations
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 import requests
 from client import generate, post
-from launches import LAVE
+from launches import LAVE, MOVED_FUNCTION, install_plugin
 
 from lave_plugin.engines.sglang.server import Server, ServerError
 
 pytestmark = pytest.mark.engine
 
 DIGITS = {"text": "x", "sampling_params": {"regex": "[0-9]{30}", "max_new_tokens": 40}}
-
-
-def install_plugin(folder: Path, name: str, source: str) -> dict[str, str]:
-    """A plugin of the engine in ``folder``; returns the environment that finds it."""
-    (folder / f"{name}.py").write_text(source)
-    metadata = folder / f"{name}-0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0\n")
-    (metadata / "entry_points.txt").write_text(f"[sglang.srt.plugins]\n{name} = {name}:register\n")
-    return {"PYTHONPATH": str(folder)}
 
 
 FAULTY_SEARCH = """
@@ -71,16 +60,6 @@ def register():
         from sglang.srt.plugins.hook_registry import HookRegistry
         HookRegistry.register = lambda *args, **options: None  # of plugins still to come
         HookRegistry._hooks.clear()                            # of those before
-"""
-MOVED_FUNCTION = """
-def register():
-    from sglang.srt.dllm.mixin.scheduler import SchedulerDllmMixin
-    original = SchedulerDllmMixin.get_new_batch_dllm
-
-    def get_new_batch_dllm(self, plan):
-        return original(self, plan)
-
-    SchedulerDllmMixin.get_new_batch_dllm = get_new_batch_dllm
 """
 OTHER_XGRAMMAR = """
 def register():
