@@ -1,4 +1,4 @@
-"""The page on contracts names every hook, with the reason that the code gives."""
+"""The page on contracts names every hook."""
 
 from __future__ import annotations
 
@@ -10,20 +10,18 @@ from pathlib import Path
 PAGE = Path(__file__).parents[2] / "docs" / "contracts.md"
 
 
-def hooks() -> dict[str, str]:
-    """Target and reason of each, read without importing the engine."""
+def hooks() -> list[str]:
+    """Their targets, read without importing the engine."""
     tree = ast.parse((files("lave_plugin.engines.sglang") / "contract.py").read_text())
     calls = [
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Hook"
     ]
-    return {call.args[0].value: call.args[4].value for call in calls}
+    return [call.args[0].value for call in calls]
 
 
 def test_every_hook_stands_on_the_page():
-    rows = re.findall(
-        r"^\| `([a-zA-Z0-9_.]+)` \| (.+?) \| (.+?) \|$", PAGE.read_text(), re.MULTILINE
-    )
-    assert {f"sglang.srt.{target}" for target, _, _ in rows} == set(hooks())
-    assert len(rows) == len(hooks()) > 10
+    targets = re.findall(r"^\| `([a-zA-Z0-9_.]+)` \|", PAGE.read_text(), re.MULTILINE)
+    assert sorted(f"sglang.srt.{target}" for target in targets) == sorted(hooks())
+    assert len(targets) > 10
