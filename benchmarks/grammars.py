@@ -29,13 +29,13 @@ from pathlib import Path
 import xgrammar
 from comparison.pair import BYTES, compiler_for
 from judges import compilers
-from mutations import PROGRAM, mutate
+from judges.sqlite import sqlite
+from mutations import PROGRAM, SMILES, SMILES_INSIDE, SQL, mutate
+from queries import query
 
 from lave_plugin import grammars
 from lave_plugin.grammar.automaton import DEAD, Automaton
 from lave_plugin.grammar.compiler import automaton_of
-
-LANGUAGES = ("cpp", "java", "go")
 
 
 class Shipped:
@@ -133,19 +133,62 @@ def measure_language(name: str, arguments: argparse.Namespace, judge: compilers.
         for text, message in zip(originals, judge(originals), strict=True)
         if message is None
     ]
-    rng, tally, seen = random.Random(name), Tally(shipped), set(originals)
+    return measure_mutations(shipped, originals, PROGRAM, judge, arguments.count)
+
+
+def measure_sql(arguments: argparse.Namespace) -> Tally:
+    shipped, rng = Shipped("sql"), random.Random("sql")
+    queries = sorted({query(rng) for _ in range(4 * arguments.count)})
+    originals = [
+        text for text, message in zip(queries, sqlite(queries), strict=True) if message is None
+    ]
+    originals = report_accepted(shipped, originals)
+    return measure_mutations(shipped, originals, SQL, sqlite, arguments.count)
+
+
+def measure_mutations(
+    shipped: Shipped,
+    originals: list[str],
+    token: re.Pattern[str],
+    judge: compilers.Judge,
+    count: int,
+) -> Tally:
+    """Mutate until the judge has refused `count`."""
+    rng, tally, seen = random.Random(0), Tally(shipped), set(originals)
     for _ in range(20):
         drawn = []
-        while len(drawn) < arguments.count // 2:
-            text, _ = mutate(rng.choice(originals), PROGRAM, rng)
+        while len(drawn) < count // 2:
+            text, _ = mutate(rng.choice(originals), token, rng)
             if text not in seen:
                 seen.add(text)
                 drawn.append(text)
         for text, message in zip(drawn, judge(drawn), strict=True):
-            if message != compilers.UNKNOWN and tally.wrong < arguments.count:
+            if message != compilers.UNKNOWN and tally.wrong < count:
                 tally.add(text, message)
-        if tally.wrong == arguments.count:
+        if tally.wrong == count:
             break
+    tally.report()
+    return tally
+
+
+def measure_smiles(arguments: argparse.Namespace) -> Tally:
+    from judges import rdkit_parser
+
+    shipped, rng, tally = Shipped("smiles"), random.Random(0), None
+    originals = report_accepted(shipped, rdkit_parser.molecules(4 * arguments.count, rng))
+    tally, apart, agreed = Tally(shipped), Counter(), 0
+    for text in originals:
+        mutated, _ = mutate(text, rng.choice([SMILES, SMILES_INSIDE]), rng, blanks=False)
+        message = rdkit_parser.judge(mutated)
+        if message in (rdkit_parser.RING, rdkit_parser.VALENCE):
+            apart[f"{message}: {'accepted' if shipped.accepts(mutated) else 'refused'}"] += 1
+        else:
+            tally.add(mutated, message)
+            agreed += shipped.accepts(mutated) == (message is None)
+    judged = tally.wrong + tally.right
+    print(f"  RDKit agrees on {agreed} of {judged} mutations: {100 * agreed / judged:.1f} %")
+    for kind, count in sorted(apart.items()):
+        print(f"  apart, {kind} {count}")
     tally.report()
     return tally
 
@@ -170,6 +213,8 @@ SUBJECTS = {
     "cpp": lambda arguments: measure_language("cpp", arguments, compilers.gxx),
     "java": lambda arguments: measure_language("java", arguments, compilers.javac),
     "go": lambda arguments: measure_language("go", arguments, compilers.gofmt(arguments.gofmt)),
+    "smiles": measure_smiles,
+    "sql": measure_sql,
 }
 
 if __name__ == "__main__":
