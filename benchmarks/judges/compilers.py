@@ -23,7 +23,7 @@ _SYNTAX = re.compile(
 )
 _HEADERS = "".join(
     f"#include <{name}>\n"
-    for name in "stdio.h stdlib.h math.h vector string map set algorithm iostream".split()
+    for name in ("stdio.h", "stdlib.h", "math.h", "algorithm", "map", "set", "string", "vector")
 )
 
 

@@ -11,7 +11,8 @@ _MEANING = re.compile(
     r"no such (table|column|function|collation|window)|ambiguous column|misuse of|wrong number"
     r"|SELECTs to the left|sub-select returns|row value misused|no tables specified|aggregate func"
     r"|\d+\w\w (ORDER|GROUP) BY|a GROUP BY clause is required|table .* has \d+ (columns|values)"
-    r"|all VALUES must have|cannot join using|circular reference|multiple references|cannot use window"
+    r"|all VALUES must have|cannot join using|circular reference|multiple references"
+    r"|cannot use window"
 )
 
 

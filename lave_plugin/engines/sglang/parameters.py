@@ -67,7 +67,7 @@ def options_of(request: Any, of_server: LaveOptions) -> LaveOptions:
 
 
 def names_grammar(request: Any) -> bool:
-    """Whether the request names a grammar that ships, ``custom_params: {"lave": {"grammar": ...}}``.
+    """Whether the request names a grammar: ``custom_params: {"lave": {"grammar": ...}}``.
 
     Raises:
         InvalidOptions: for something under ``lave`` that is no object.

@@ -3,7 +3,7 @@
 ACCEPTED = {
     "the least": ["SELECT 1", "select 1;", "SELECT *\nFROM t\n", "VALUES (1, 2), (3, 4)"],
     "columns": [
-        "SELECT a, t.b, s.t.c, t.*, \"a b\", `c`, [d e] FROM t",
+        'SELECT a, t.b, s.t.c, t.*, "a b", `c`, [d e] FROM t',
         "SELECT DISTINCT a AS x, b y, c AS 'z', d \"w\" FROM t",
         "SELECT ALL selected, fromage FROM orders_by",
     ],
@@ -23,7 +23,8 @@ ACCEPTED = {
     "joins": [
         "SELECT * FROM a, b, (SELECT 1) AS c",
         "SELECT * FROM a JOIN b ON a.x = b.x LEFT JOIN c USING (x, y)",
-        "select * from a natural left outer join b cross join c inner join (d full join e on 1) on 2",
+        "select * from a natural left outer join b cross join c",
+        "select * from a inner join (b full join c on 1) on 2",
     ],
     "groups and order": [
         "SELECT a, COUNT(*), sum(DISTINCT b) FROM t GROUP BY a, b HAVING COUNT(*) > 1",
@@ -62,16 +63,69 @@ REFUSED = {
         *["SELECT a FROM t ORDER BY", "SELECT a FROM t LIMIT", "SELECT a FROM t JOIN", "VALUES ()"],
         *["WITH a AS SELECT 1 SELECT 2", "WITH a (SELECT 1) SELECT 2", "SELECT 1 UNION"],
     ],
-    "commas": ["SELECT a, FROM t", "SELECT , a", "SELECT a b c", "SELECT f(a,) FROM t", "SELECT a FROM t,"],
-    "operators": ["SELECT a +", "SELECT * 2", "SELECT a = = b", "SELECT a AND", "SELECT a NOT b", "SELECT !a"],
-    "half conditions": [
-        *["SELECT a BETWEEN 1", "SELECT a BETWEEN 1, 2", "SELECT a IN", "SELECT a IN 1", "SELECT a IS"],
-        *["SELECT CASE a END", "SELECT CASE WHEN a THEN b", "SELECT CASE WHEN a END", "SELECT CAST(a)"],
+    "commas": [
+        "SELECT a, FROM t",
+        "SELECT , a",
+        "SELECT a b c",
+        "SELECT f(a,) FROM t",
+        "SELECT a FROM t,",
     ],
-    "brackets": ["SELECT (1", "SELECT 1)", "SELECT ()", "SELECT f(", "SELECT * FROM (SELECT 1", "SELECT [a"],
-    "keywords as names": ["SELECT from FROM t", "SELECT a AS where", "SELECT a FROM Select", "SELECT group"],
-    "words run together": ["SELECTa", "SELECT a b FROMt", "SELECT aFROM t u", "SELECT a FROM t WHEREb = 1"],
-    "literals": ["SELECT 'a", "SELECT x'0'", "SELECT 'it's'", "SELECT \"a", "SELECT 1a", "SELECT 1.2.3"],
-    "other statements": ["DELETE FROM t", "INSERT INTO t VALUES (1)", "DROP TABLE t", "SELECT 1; SELECT 2"],
+    "operators": [
+        "SELECT a +",
+        "SELECT * 2",
+        "SELECT a = = b",
+        "SELECT a AND",
+        "SELECT a NOT b",
+        "SELECT !a",
+    ],
+    "half conditions": [
+        *[
+            "SELECT a BETWEEN 1",
+            "SELECT a BETWEEN 1, 2",
+            "SELECT a IN",
+            "SELECT a IN 1",
+            "SELECT a IS",
+        ],
+        *[
+            "SELECT CASE a END",
+            "SELECT CASE WHEN a THEN b",
+            "SELECT CASE WHEN a END",
+            "SELECT CAST(a)",
+        ],
+    ],
+    "brackets": [
+        "SELECT (1",
+        "SELECT 1)",
+        "SELECT ()",
+        "SELECT f(",
+        "SELECT * FROM (SELECT 1",
+        "SELECT [a",
+    ],
+    "keywords as names": [
+        "SELECT from FROM t",
+        "SELECT a AS where",
+        "SELECT a FROM Select",
+        "SELECT group",
+    ],
+    "words run together": [
+        "SELECTa",
+        "SELECT a b FROMt",
+        "SELECT aFROM t u",
+        "SELECT a FROM t WHEREb = 1",
+    ],
+    "literals": [
+        "SELECT 'a",
+        "SELECT x'0'",
+        "SELECT 'it's'",
+        'SELECT "a',
+        "SELECT 1a",
+        "SELECT 1.2.3",
+    ],
+    "other statements": [
+        "DELETE FROM t",
+        "INSERT INTO t VALUES (1)",
+        "DROP TABLE t",
+        "SELECT 1; SELECT 2",
+    ],
     "comments left open": ["SELECT 1 /* a", "SELECT 1 -- a"],
 }
