@@ -56,7 +56,11 @@ def put_named_grammar(request: Any) -> None:
 
 
 def validate_request(result: str | None, dllm_config, request) -> str | None:
-    """Hook behind ``DllmConfig.validate_request``: a sentence refuses the request with 400."""
+    """Hook behind ``DllmConfig.validate_request``: a sentence refuses the request with 400.
+
+    It runs before the engine looks at the request's constraint, so a grammar that the request
+    names is put there.
+    """
     if result is not None:
         return result
     try:
