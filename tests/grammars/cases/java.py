@@ -173,6 +173,7 @@ REFUSED_BODIES = {
         "x = new int;",
         "x = new int[];",
         "x = new int[1]{1};",
+        "List<> l;",
         "x = newA B;",
     ],
     "words run together": ["inti = 0 1;", "throwe x y;"],
