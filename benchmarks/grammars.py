@@ -149,10 +149,18 @@ def programs(file: Path) -> list[str]:
     ]
 
 
-def measure_language(name: str, arguments: argparse.Namespace, judge: compilers.Judge) -> Tally:
+def measure_language(
+    name: str, arguments: argparse.Namespace, command: str | None, judge: compilers.Judge
+) -> Tally | None:
+    if arguments.data is None:
+        print("  left out: --data names no folder")
+        return None
     shipped = Shipped(name)
     originals = report_accepted(shipped, programs(arguments.data / f"humaneval_{name}.jsonl"))
     report_lookahead(shipped, originals, arguments.vocabulary)
+    if command is None:
+        print("  no mutations: there is no judge on this machine")
+        return None
     originals = [
         text for text, message in zip(originals, judge(originals), strict=True) if message is None
     ]
@@ -241,9 +249,13 @@ def main() -> None:
 
 
 SUBJECTS = {
-    "cpp": lambda arguments: measure_language("cpp", arguments, compilers.gxx),
-    "java": lambda arguments: measure_language("java", arguments, compilers.javac),
-    "go": lambda arguments: measure_language("go", arguments, compilers.gofmt(arguments.gofmt)),
+    "cpp": lambda arguments: measure_language("cpp", arguments, shutil.which("g++"), compilers.gxx),
+    "java": lambda arguments: measure_language(
+        "java", arguments, shutil.which("javac"), compilers.javac
+    ),
+    "go": lambda arguments: measure_language(
+        "go", arguments, arguments.gofmt, compilers.gofmt(arguments.gofmt)
+    ),
     "smiles": measure_smiles,
     "sql": measure_sql,
 }
