@@ -10,7 +10,7 @@ from sglang.srt.managers.schedule_batch import FINISH_ABORT
 
 from lave_plugin.engines.sglang.config import NOT_COVERED
 from lave_plugin.engines.sglang.grammars import LaveGrammar, constraint_of, thinking_of
-from lave_plugin.engines.sglang.parameters import options_of, seed_of
+from lave_plugin.engines.sglang.parameters import named_grammar, names_grammar, options_of, seed_of
 from lave_plugin.grammar.vocabulary import UNSPELLABLE
 from lave_plugin.options import InvalidOptions
 from lave_plugin.session import Session
@@ -24,19 +24,52 @@ scheduler's thread; beyond this that would be felt by everybody."""
 _FIELDS = ("json_schema", "regex", "ebnf", "structural_tag")
 
 
+NAMED = "lave.grammar"
+"""What a sentence calls the constraint of a request that names a grammar."""
+
+
 def constraint_field(request: Any) -> str | None:
-    """The sampling parameter that constrains ``request``, if one does."""
+    """The parameter that constrains ``request``, if one does."""
     for name in _FIELDS:
         if getattr(request.sampling_params, name) is not None:
-            return name
+            return NAMED if names_grammar(request) else name
     return None
 
 
+def put_named_grammar(request: Any) -> None:
+    """Let a grammar that ``request`` names be its constraint, where the engine looks for one.
+
+    Raises:
+        InvalidOptions: if there is no such grammar, or the request has another constraint.
+    """
+    text = named_grammar(request)
+    if text is None:
+        return
+    parameters = request.sampling_params
+    for name in _FIELDS:
+        # Requests of one batch may share their parameters: there it is written already.
+        if getattr(parameters, name) not in (None, text):
+            raise InvalidOptions(
+                f"{NAMED} and {name} are two constraints, and a request has one: leave one out."
+            )
+    parameters.ebnf = text
+
+
 def validate_request(result: str | None, dllm_config, request) -> str | None:
-    """Hook behind ``DllmConfig.validate_request``: a sentence refuses the request with 400."""
-    field = constraint_field(request)
-    if result is not None or field is None:
+    """Hook behind ``DllmConfig.validate_request``: a sentence refuses the request with 400.
+
+    It runs before the engine looks at the request's constraint, so a grammar that the request
+    names is put there.
+    """
+    if result is not None:
         return result
+    try:
+        put_named_grammar(request)
+    except InvalidOptions as error:
+        return str(error)
+    field = constraint_field(request)
+    if field is None:
+        return None
     if dllm_config.constrained_decoding == "none":
         return (
             f"This server does not enforce {field}: it was started without "

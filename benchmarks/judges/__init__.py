@@ -1,0 +1,1 @@
+"""Who says whether a text is well-formed, when the shipped grammars are measured."""
