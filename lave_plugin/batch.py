@@ -250,7 +250,11 @@ class _Step:
         for row, place in enumerate(places.tolist()):
             try:
                 candidates = arrays.of_row(
-                    row, self._ranking(place), self.cutter, self.special[place]
+                    row,
+                    self._ranking(place),
+                    self.cutter,
+                    self.special[place],
+                    self.logits[place],
                 )
                 self._step_one(place, candidates)
             except Exception as error:

@@ -35,15 +35,17 @@ class CandidateArrays:
         ranking: torch.Tensor,
         cutter: CandidateCutter,
         special: frozenset[int] = frozenset(),
+        logits: torch.Tensor | None = None,
     ) -> Candidates:
-        """The same of one row, with the row's ``ranking`` (see ``Candidates``)."""
+        """The same of one row, with the row's ``ranking`` and ``logits`` (see ``Candidates``)."""
         tokens, probabilities = {}, {}
         for position, listed in enumerate(self.tokens[row].tolist()):
             count = listed.index(-1) if -1 in listed else len(listed)
             if count:
                 tokens[position] = listed[:count]
                 probabilities[position] = self.probabilities[row, position, :count].tolist()
-        return Candidates(tokens, probabilities, ranking, cutter, special)
+        logits = ranking if logits is None else logits
+        return Candidates(tokens, probabilities, ranking, cutter, special, logits)
 
 
 @dataclass
@@ -56,6 +58,7 @@ class Candidates:
         ranking: ``[block, vocabulary]`` on the device, what the ranks go by, for the rare
             position where no candidate fits.
         special: the tokens without text that the row's grammar names.
+        logits: ``[block, vocabulary]`` on the device, the model's.
     """
 
     tokens: dict[int, list[int]]
@@ -63,6 +66,7 @@ class Candidates:
     ranking: torch.Tensor = field(repr=False)
     cutter: CandidateCutter = field(repr=False)
     special: frozenset[int] = frozenset()
+    logits: torch.Tensor | None = field(default=None, repr=False)
     _plausible: dict[float, dict[int, list[int]]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -83,6 +87,14 @@ class Candidates:
                 for position, ranked in self.tokens.items()
             }
         return self._plausible[least]
+
+    def log_probabilities(self, positions: Sequence[int]) -> torch.Tensor:
+        """Of all tokens at some positions, float32 ``[positions, vocabulary]`` on the device.
+
+        The model's, as those of the candidates; minus infinity for what is no candidate.
+        """
+        at = torch.tensor(positions, device=self.logits.device)
+        return self.cutter.log_probabilities(self.logits[at], self.special)
 
     def by_rank(self, position: int, limit: int) -> Iterator[int]:
         """All candidates of ``position``, then the others down to rank ``limit``."""
@@ -146,6 +158,11 @@ class CandidateCutter:
         picked.masked_fill_(self.never(picked), float("-inf"))
         picked[at, tokens] = kept
         return picked
+
+    def log_probabilities(self, picked: torch.Tensor, special: frozenset[int]) -> torch.Tensor:
+        """Of all tokens, ``[positions, vocabulary]`` of one row, which is overwritten."""
+        picked = picked.float()
+        return self._fill_never(picked, [0] * len(picked), [special]).log_softmax(-1)
 
     def best(
         self, logits: torch.Tensor, at: np.ndarray, special: Sequence[frozenset[int]] = ()

@@ -13,13 +13,15 @@ Strategy = Literal["lave", "sequential", "map", "posterior", "intersection", "no
 Lookahead = Literal["guided", "sampled"]
 Confidence = Literal["constrained", "model"]
 Gaps = Literal["any", "exact"]
-Posterior = Literal["marginals", "draws"]
+Posterior = Literal["mar", "mf", "draws"]
+Sampler = Literal["chain", "tree"]
 _CHOICES = {
     "strategy": Strategy,
     "lookahead": Lookahead,
     "confidence": Confidence,
     "gaps": Gaps,
     "posterior": Posterior,
+    "sampler": Sampler,
 }
 
 
@@ -60,9 +62,18 @@ class LaveOptions:
     """How a step decides; a request may choose another. ``lave``, ``sequential``, ``map`` and
     ``posterior`` end every answer valid. ``intersection`` may not, and ``none`` does not try."""
     max_states: int = 256
-    """``map`` and ``posterior``: states of a layer of the lattice that are kept."""
-    posterior: Posterior = "marginals"
-    """What ``posterior`` commits: the tokens with the highest ``marginals``, or ``draws``."""
+    """``map`` and ``posterior``: states of a layer of the lattice that are kept, where it is
+    unfolded over the candidates."""
+    regular_states: int = 5000
+    """``map`` and ``posterior``: states that a grammar may have for a step to weigh the whole
+    vocabulary. With more it weighs the candidates, as always with 0."""
+    posterior: Posterior = "mar"
+    """What ``posterior`` commits. ``mar``: the tokens with the highest posterior marginals.
+    ``mf``: those that the model likes best of the tokens that the grammar still allows, which
+    it only filters. ``draws``: a block drawn from the posterior."""
+    sampler: Sampler = "chain"
+    """How ``draws`` draws over the whole vocabulary: token by token, or by the ``tree`` of
+    logarithmic depth on the device of the logits, where a layer has at most 1,024 states."""
     gaps: Gaps = "any"
     """What a run of masks stands for in ``intersection``: ``any`` text, as in the paper, or
     ``exact``, so many tokens."""
@@ -70,14 +81,15 @@ class LaveOptions:
     def __post_init__(self) -> None:
         for name in (
             *("top_k", "attempts", "search_budget", "samples", "json_max_whitespace"),
-            "max_states",
+            *("max_states", "regular_states"),
         ):
             value = getattr(self, name)
             if name == "json_max_whitespace" and value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            least = 0 if name == "regular_states" else 1
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise InvalidOptions(
-                    f"lave.{name} must be a whole number of at least 1, got {value!r}."
+                    f"lave.{name} must be a whole number of at least {least}, got {value!r}."
                 )
         if not isinstance(self.plausibility, int | float) or not 0 <= self.plausibility <= 1:
             raise InvalidOptions(

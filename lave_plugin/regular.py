@@ -48,6 +48,9 @@ class ClassWeights:
                 log_probabilities, (0, missing), value=-math.inf
             )
         self._of_token = log_probabilities.index_select(1, order)
+        if not len(self._of_token):  # nothing is masked
+            self.sums = self.maxima = np.empty((0, automaton.classes))
+            return
         lengths = lengths.expand(len(self._of_token), -1).contiguous()
         # Segments are summed one by one, in order, so that all ranks get the same numbers:
         # a scattered sum on a GPU would not.
@@ -171,6 +174,7 @@ class ClassLayers(Lattice):
                 order (see ``ClassWeights``).
         """
         super().__init__(canvas)
+        self.device = log_probabilities.device
         self._weights = ClassWeights(automaton, log_probabilities)
         self._row = {position: row for row, position in enumerate(canvas.masked())}
         states = np.array([automaton.index[state]])

@@ -104,6 +104,27 @@ class Automaton:
         self.start = self._state_of(frozenset([(self._rules.start[root], behind)]))
 
     @property
+    def is_recursive(self) -> bool:
+        """Whether some rule refers to itself, maybe by way of others; if not, states are finite."""
+        rules = self._rules
+        refers_to: dict[int, list[int]] = {}
+        for rule, start in enumerate(rules.start):
+            seen, pending, referred = {start}, [start], set()
+            while pending:
+                node = pending.pop()
+                referred.update(other for other, _ in rules.rule_edges[node])
+                following = {target for _, target in rules.rule_edges[node]}
+                following.update(target for _, _, target in rules.byte_edges[node])
+                following.update(target for _, target in rules.token_edges.get(node, ()))
+                pending += following - seen
+                seen |= following
+            refers_to[rule] = sorted(referred)
+        return any(
+            len(component) > 1 or component[0] in refers_to[component[0]]
+            for component in _components(refers_to)
+        )
+
+    @property
     def state_count(self) -> int:
         """How many states have been unfolded so far."""
         return len(self._items)

@@ -20,6 +20,10 @@ from lave_plugin.grammar.token_automaton import ENDED, TokenAutomaton
 
 NO_CLASS = -1
 
+RECURSIVE_STATES = 256
+"""States that a grammar with recursive rules may have: there are mostly infinitely many, and each
+may be larger than the one before."""
+
 MAX_EDGES = 2_000_000
 """Edges beyond which the classes are no help either."""
 
@@ -86,6 +90,8 @@ def class_automaton(tokens: TokenAutomaton, max_states: int) -> ClassAutomaton |
 def _build(tokens: TokenAutomaton, max_states: int) -> ClassAutomaton | None:
     if tokens.automaton.reads_tokens:
         return None
+    if tokens.automaton.is_recursive:
+        max_states = min(max_states, RECURSIVE_STATES)
     states, table = _unfold(tokens, max_states)
     if states is None:
         return None

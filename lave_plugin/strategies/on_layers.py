@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Iterator
 
 from lave_plugin.candidates import Candidates
 from lave_plugin.canvas import Canvas
 from lave_plugin.grammar.token_automaton import TokenAutomaton
-from lave_plugin.layers import Filling, Layers
+from lave_plugin.grammar.token_classes import class_automaton
+from lave_plugin.layers import Filling, Lattice, Layers
 from lave_plugin.options import LaveOptions
+from lave_plugin.regular import ClassLayers
 from lave_plugin.strategies.ends import fill_behind_end
 from lave_plugin.strategies.lave import Proposals
 from lave_plugin.strategies.sequential import commit_leftmost
@@ -33,7 +36,7 @@ class OnLayers(ABC):
         filling: a token for every masked position, the rest of the last filling that was
             committed from.
         counts: ``accepted`` and ``recovered`` tokens, the lattices (``lattices``) unfolded,
-            and how many were ``pruned``.
+            how many were over the whole vocabulary (``whole``) and how many ``pruned``.
         cut: of the last lattice the mass that was cut away (see ``Layers.cut``).
     """
 
@@ -71,31 +74,40 @@ class OnLayers(ABC):
         fill_behind_end(self.tokens.vocabulary, canvas)
 
     @abstractmethod
-    def _choose(
-        self, layers: Layers, weights: Weights, proposals: Proposals
-    ) -> tuple[Filling, list[int]]:
+    def _choose(self, lattice: Lattice, proposals: Proposals) -> tuple[Filling, list[int]]:
         """A filling, of those that there are, and positions to commit from it, at least one."""
 
     def _commit_from_lattice(
         self, state: int, canvas: Canvas, candidates: Candidates, proposals: Proposals
     ) -> bool:
-        weights, floor = _weights(candidates, self.tokens.vocabulary.end_token)
-        # Only where the candidates alone don't fill the block may any token do.
-        for fillers in (None, floor):
-            layers = Layers(self.tokens, state, canvas, weights, self.options.max_states, fillers)
+        for lattice in self._lattices(state, canvas, candidates):
             self.counts["lattices"] += 1
-            self.counts["pruned"] += not layers.exact
-            self.cut = layers.cut
-            if layers.log_partition > -math.inf:
+            self.counts["pruned"] += not lattice.exact
+            self.cut = lattice.cut
+            if lattice.log_partition > -math.inf:
                 break
         else:
             return False
-        filling, positions = self._choose(layers, weights, proposals)
+        filling, positions = self._choose(lattice, proposals)
         for position in positions:
             canvas.tokens[position] = filling.tokens[position]
         self.filling = filling.tokens
         self.counts["accepted"] += len(positions)
         return True
+
+    def _lattices(self, state: int, canvas: Canvas, candidates: Candidates) -> Iterator[Lattice]:
+        """One after the other, until one has a filling."""
+        automaton = None
+        if self.options.regular_states:
+            automaton = class_automaton(self.tokens, self.options.regular_states)
+        if automaton is not None:
+            self.counts["whole"] += 1
+            log_probabilities = candidates.log_probabilities(canvas.masked())
+            yield ClassLayers(automaton, state, canvas, log_probabilities)
+        weights, floor = _weights(candidates, self.tokens.vocabulary.end_token)
+        # Only where the candidates alone don't fill the block may any token do.
+        for fillers in (None, floor):
+            yield Layers(self.tokens, state, canvas, weights, self.options.max_states, fillers)
 
 
 def surest(filling: Filling, confidence: dict[int, float], threshold: float) -> list[int]:

@@ -6,16 +6,23 @@ conditioned on the grammar, and its marginals come from one pass forward and one
 over the lattice. What the grammar leaves no choice about has a marginal of 1 and is
 committed without being asked for.
 
-``marginals``: the most probable tokens by the posterior are committed, surest first, where
+``mar``: the most probable tokens by the posterior are committed, surest first, where
 the marginal is above the engine's threshold; at least the surest. Each is taken only if a
 filling has it together with those before.
-``draws``: a block is drawn from the posterior, token by token, and of it are committed those
-whose marginal is above the threshold; at least the surest.
+``mf``: the same by the model's own probabilities, shared out among the tokens that some valid
+filling has at the position.
+``draws``: a block is drawn from the posterior, token by token or by the tree (``tree``), and of
+it are committed those whose marginal is above the threshold; at least the surest.
 
-What differs from the paper: the states are those of any grammar and are deterministic, so no
-filling is counted twice; they are unfolded over the candidates instead of the vocabulary and
-pruned by mass where they are many (``counts["pruned"]``, ``cut``); and a filling has to be
-able to finish in the tokens left. What the engine proposes is not used but its threshold.
+``mar`` and ``mf`` are meant to be the paper's confidences Mar and Mf. **Its text was not at
+hand**: from what is said of it, that marginals as confidence beat filtering alone, it is
+assumed that Mar is the posterior marginal and Mf the model's probability after filtering.
+
+What differs from the paper: the states are deterministic, so no filling is counted twice. The
+grammar may be any; where its states are many they are unfolded over the candidates instead of
+the vocabulary (``regular``) and pruned by mass (``counts["pruned"]``, ``cut``). And a filling
+has to be able to finish in the tokens left. What the engine proposes is not used but its
+threshold.
 """
 
 from __future__ import annotations
@@ -23,10 +30,12 @@ from __future__ import annotations
 import random
 
 from lave_plugin.grammar.token_automaton import TokenAutomaton
-from lave_plugin.layers import Filling, Layers
+from lave_plugin.layers import Filling, Lattice
 from lave_plugin.options import LaveOptions
+from lave_plugin.regular import ClassLayers
 from lave_plugin.strategies.lave import Proposals
-from lave_plugin.strategies.on_layers import OnLayers, Weights, surest
+from lave_plugin.strategies.on_layers import OnLayers, surest
+from lave_plugin.tree import MAX_STATES, Tree
 
 
 class Posterior(OnLayers):
@@ -36,12 +45,11 @@ class Posterior(OnLayers):
         super().__init__(tokens, options, seed)
         self._random = random.Random(seed)
 
-    def _choose(
-        self, layers: Layers, weights: Weights, proposals: Proposals
-    ) -> tuple[Filling, list[int]]:
-        marginals = layers.marginals()
+    def _choose(self, lattice: Lattice, proposals: Proposals) -> tuple[Filling, list[int]]:
+        filters = self.options.posterior == "mf"
+        marginals = lattice.filtered() if filters else lattice.marginals()
         if self.options.posterior == "draws":
-            drawn = layers.sample(self._random)
+            drawn = self._draw(lattice)
             confidence = {p: marginals[p].of(token) for p, token in drawn.tokens.items()}
             return drawn, surest(drawn, confidence, proposals.threshold)
         favourites = {position: marginal.best() for position, marginal in marginals.items()}
@@ -52,9 +60,15 @@ class Posterior(OnLayers):
             if chosen and confidence <= proposals.threshold:
                 break
             if filling is None or filling.tokens[position] != token:
-                found = layers.best({**chosen, position: token})
+                found = lattice.best({**chosen, position: token})
                 if found is None:
                     continue  # sure of it by itself, but not beside those before
                 filling = found
             chosen[position] = token
         return filling, list(chosen)
+
+    def _draw(self, lattice: Lattice) -> Filling:
+        by_tree = self.options.sampler == "tree" and isinstance(lattice, ClassLayers)
+        if by_tree and lattice.largest <= MAX_STATES:
+            return Tree(lattice, lattice.device).sample(self._random)
+        return lattice.sample(self._random)

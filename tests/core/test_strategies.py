@@ -28,10 +28,14 @@ from lave_plugin.strategies.sequential import Sequential
 KEEPING = {
     "sequential": LaveOptions(strategy="sequential"),
     "map": LaveOptions(strategy="map"),
-    "map, pruned": LaveOptions(strategy="map", max_states=1),
+    "map, candidates": LaveOptions(strategy="map", regular_states=0),
+    "map, pruned": LaveOptions(strategy="map", regular_states=0, max_states=1),
     "posterior": LaveOptions(strategy="posterior"),
-    "posterior, pruned": LaveOptions(strategy="posterior", max_states=2),
+    "posterior, mf": LaveOptions(strategy="posterior", posterior="mf"),
+    "posterior, pruned": LaveOptions(strategy="posterior", regular_states=0, max_states=2),
     "draws": LaveOptions(strategy="posterior", posterior="draws"),
+    "draws, candidates": LaveOptions(strategy="posterior", posterior="draws", regular_states=0),
+    "draws by the tree": LaveOptions(strategy="posterior", posterior="draws", sampler="tree"),
 }
 NOT_KEEPING = {
     "none": LaveOptions(strategy="none"),
@@ -155,6 +159,44 @@ def test_the_posterior_knows_of_the_grammar_what_the_marginals_do_not():
     assert sorted(unsure) == [MASKED, B]
 
 
+def test_filtering_alone_does_not_weigh_what_goes_together():
+    """``a`` and ``b`` are both allowed in front, and the model likes ``a`` better."""
+    strategy = Posterior(token_automaton(TWO), LaveOptions(posterior="mf"))
+    # 0.6 and 0.4 in front, 0.9 and 0.1 behind: b is the surest, and leaves only b before it.
+    assert one_step(strategy, Proposals(threshold=0.95)) == [MASKED, B]
+    strategy = Posterior(
+        token_automaton('root ::= "ac" | "bb" | "bd"'), LaveOptions(posterior="mf")
+    )
+    weights = [{A: 0.55, B: 0.4}, {B: 0.3, C: 0.3, token("d"): 0.3}]
+    assert one_step(strategy, Proposals(threshold=0.5), weights=weights) == [A, MASKED]
+    by_marginals = Posterior(strategy.tokens, LaveOptions())
+    assert one_step(by_marginals, Proposals(threshold=0.55), weights=weights) == [B, MASKED]
+
+
+def test_the_whole_vocabulary_counts_where_the_states_are_few():
+    """With one candidate a position, none of which fits, only the vocabulary has a filling."""
+    tokens = token_automaton(TWO)
+    canvas = Canvas([MASKED] * 2, 0, 9)
+    weights = [{C: 0.5, A: 0.3, B: 0.2}, {A: 0.5, C: 0.3, B: 0.2}]
+    few = candidates(*weights, top_k=1)
+    strategy = MostProbable(tokens, LaveOptions())
+    strategy.step(tokens.start, canvas, few, Proposals({}, threshold=0.1))
+    assert strategy.counts["whole"] == 1 and strategy.cut == 0
+    assert strategy.filling == {0: A, 1: C}
+    other = MostProbable(tokens, LaveOptions(regular_states=0))
+    other.step(tokens.start, Canvas([MASKED] * 2, 0, 9), few, Proposals({}, threshold=0.1))
+    assert other.counts["whole"] == 0
+
+
+def test_a_nested_grammar_is_weighed_over_the_candidates():
+    tokens = token_automaton(BRACKETS)
+    strategy = Posterior(tokens, LaveOptions(regular_states=500))
+    weights = [{token("("): 0.6, token("x"): 0.4}, {token("x"): 0.9}, {token(")"): 0.9}]
+    written = one_step(strategy, Proposals(threshold=0.1), weights=weights)
+    assert written == [token("("), token("x"), token(")")]
+    assert strategy.counts["whole"] == 0 and strategy.counts["lattices"] == 1
+
+
 def test_the_best_tokens_of_the_posterior_need_not_go_together():
     """Most probable are ``a`` and ``a``, each by itself; ``aa`` is no sentence."""
     tokens = token_automaton('root ::= "ab" | "ba" | "cb" | "bc"')
@@ -168,9 +210,10 @@ def test_the_best_tokens_of_the_posterior_need_not_go_together():
     assert found.verdict is Verdict.ALIVE
 
 
-def test_draws_of_the_strategy_are_from_the_posterior():
+@pytest.mark.parametrize("changed", [{}, {"regular_states": 0}, {"sampler": "tree"}])
+def test_draws_of_the_strategy_are_from_the_posterior(changed):
     tokens = token_automaton(TWO)
-    options = LaveOptions(posterior="draws")
+    options = LaveOptions(posterior="draws", **changed)
     proposals = Proposals(threshold=0.0)
     drawn = Counter(
         tuple(one_step(Posterior(tokens, options, seed), proposals)) for seed in range(150)
@@ -189,7 +232,7 @@ def test_sequential_takes_the_leftmost_mask_whatever_is_proposed():
 
 def test_what_was_pruned_is_reported():
     tokens = token_automaton("root ::= [a-c]{2} | [ab]{2} [a-c]")
-    strategy = MostProbable(tokens, LaveOptions(max_states=1))
+    strategy = MostProbable(tokens, LaveOptions(max_states=1, regular_states=0))
     weights = [{A: 0.5, C: 0.4}, {A: 0.5, B: 0.4}, {END: 0.9}, {END: 0.9}]
     one_step(strategy, Proposals(threshold=0.1), weights=weights)
     assert strategy.counts["pruned"] == 1
@@ -353,7 +396,11 @@ def test_exact_gaps_accept_nothing_that_any_gaps_refuse(name, drawn):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"strategy": "dingo"}, {"gaps": "some"}, {"posterior": "mode"}, {"max_states": 0}]
+    "wrong",
+    [
+        *({"strategy": "dingo"}, {"gaps": "some"}, {"posterior": "mode"}, {"max_states": 0}),
+        *({"regular_states": -1}, {"sampler": "gibbs"}),
+    ],
 )
 def test_options_that_are_none_are_named(wrong):
     (name,) = wrong

@@ -489,6 +489,9 @@ void bind_automaton(py::module_& module) {
         .def_property_readonly("reads_tokens",
                                [](const Automaton& self) { return self.rules().reads_tokens(); },
                                "Whether a token is more to the grammar than its bytes.")
+        .def_property_readonly("is_recursive",
+                               [](const Automaton& self) { return self.rules().recursive(); },
+                               "Whether some rule refers to itself, maybe by way of others.")
         .def("step",
              [](Automaton& self, std::int64_t state, std::int64_t byte) {
                  const Hold hold(self);

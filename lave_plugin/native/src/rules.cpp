@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "components.hpp"
+
 namespace lave {
 
 namespace {
@@ -230,6 +232,34 @@ void Rules::find_byte_classes() {
         }
         if (class_count_ == 256) break;
     }
+}
+
+bool Rules::recursive() const {
+    const auto count = static_cast<std::size_t>(rule_count());
+    std::vector<std::vector<std::int32_t>> refers_to(count);
+    std::vector<std::int32_t> seen_by(static_cast<std::size_t>(node_count()), -1), pending;
+    for (std::int32_t rule = 0; rule < rule_count(); ++rule) {
+        const auto reach = [&](std::int32_t node) {
+            if (seen_by[node] == rule) return;
+            seen_by[node] = rule;
+            pending.push_back(node);
+        };
+        reach(start_[rule]);
+        while (!pending.empty()) {
+            const std::int32_t node = pending.back();
+            pending.pop_back();
+            for (const ByteEdge& edge : byte_edges(node)) reach(edge.target);
+            for (const TokenEdge& edge : token_edges(node)) reach(edge.target);
+            for (const RuleEdge& edge : rule_edges(node)) {
+                if (edge.rule == rule) return true;
+                refers_to[rule].push_back(edge.rule);
+                reach(edge.target);
+            }
+        }
+    }
+    Components components;
+    components.find(refers_to, count);
+    return components.ends.size() < count;
 }
 
 }  // namespace lave

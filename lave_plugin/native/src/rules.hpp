@@ -105,6 +105,9 @@ public:
         return counts_tokens() ? token_budgets_[rule] : kNoBudget;
     }
 
+    // Whether some rule refers to itself, maybe by way of others; if not, states are finite.
+    bool recursive() const;
+
     // Bytes that no edge tells apart are one class: tables of a state need a column for each class
     // only, and a column is unfolded once for all its bytes.
     int class_count() const { return class_count_; }
