@@ -84,6 +84,7 @@ class Session:
             if self.batched
             else _STRATEGIES[options.strategy](tokens, options, seed)
         )
+        self._name = options.strategy
         self._may_end_invalid = options.strategy in _MAY_END_INVALID
         self.generation = tokens.generation
         self._start()
@@ -145,6 +146,33 @@ class Session:
     def tokens_left(self) -> int:
         """Tokens that the answer may still have behind the frontier."""
         return self.token_budget - self.length
+
+    def facts(self, answer: Sequence[int]) -> dict[str, str | bool | int]:
+        """What there is to say of a finished answer.
+
+        ``strategy``; ``complete``, whether it is a sentence of the grammar; and how many
+        tokens were refused (``refusals``), committed by recovery (``recoveries``), forced by
+        the grammar (``forced_tokens``), or committed although nothing vouched for them
+        (``unverified``: ``intersection`` alone counts them, ``none`` verifies nothing).
+
+        Args:
+            answer: its tokens, up to where it was cut.
+        """
+        begin = 0 if self.thinking is None else self.thinking.behind_end(answer, 0)
+        state = DEAD
+        if begin is not None:
+            state = self.tokens.start
+            for token in answer[begin:]:
+                state = self.tokens.advance(state, token)
+        counts = self.strategy.counts
+        return {
+            "strategy": self._name,
+            "complete": self.tokens.is_complete(state),
+            "refusals": counts.get("refused", 0) + counts.get("replaced", 0),
+            "recoveries": counts.get("recovered", 0),
+            "forced_tokens": counts.get("forced", 0),
+            "unverified": counts.get("unverified", 0),
+        }
 
     def step(self, canvas: Canvas, candidates: Candidates, proposals: Proposals) -> None:
         """One denoising step on ``canvas``, in place (see ``Lave.step``)."""

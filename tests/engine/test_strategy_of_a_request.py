@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -47,6 +49,38 @@ def test_the_others_answer_and_their_neighbours_stay_valid(lave_server, strategy
         assert answer.tokens <= request.max_new_tokens
     if strategy == "none":
         assert faults(wanted[1::2], answers[1::2]), "random weights spelled four valid answers"
+
+
+def test_an_answer_says_which_strategy_made_it(serve, small_random_checkpoint):
+    """In one batch, streamed and not; a neighbour without a constraint says nothing."""
+    url = serve(small_random_checkpoint, **LAVE).url
+    body = {
+        "text": "x",
+        "sampling_params": {"regex": "[a-z]{4} is forced", "temperature": 0, "max_new_tokens": 40},
+    }
+    bodies = {
+        "lave": body,
+        **{name: choosing(body, {"strategy": name}) for name in ("map", "none", "intersection")},
+        None: {"text": "x", "sampling_params": {"temperature": 0, "max_new_tokens": 8}},
+        "streamed": {**choosing(body, {"strategy": "none"}), "stream": True},
+    }
+    with ThreadPoolExecutor(len(bodies)) as pool:
+        responses = dict(
+            zip(bodies, pool.map(lambda body: post(url, body), bodies.values()), strict=True)
+        )
+    lines = [line for line in responses.pop("streamed").text.split("\n") if "{" in line]
+    facts = {name: of.json()["meta_info"].get("lave") for name, of in responses.items()}
+    facts["streamed"] = json.loads(lines[-1].removeprefix("data: "))["meta_info"]["lave"]
+    assert facts.pop(None) is None
+    assert {name: of["strategy"] for name, of in facts.items()} == {
+        **{name: name for name in ("lave", "map", "none", "intersection")},
+        "streamed": "none",
+    }
+    assert facts["lave"]["complete"] and facts["map"]["complete"]
+    assert not facts["none"]["complete"] and not facts["streamed"]["complete"]
+    assert facts["lave"]["forced_tokens"] > 0 == facts["none"]["forced_tokens"]
+    for of_answer in facts.values():
+        assert {"refusals", "recoveries", "unverified"} <= of_answer.keys()
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from lave_plugin.engines.sglang import (
     arguments,
     config,
     grammars,
+    response,
     step_times,
     stepping,
 )
@@ -162,6 +163,29 @@ HOOKS = (
         stepping.with_requests,
         ("self", "forward_batch", "batch"),
         "the only place that has both the tensors of a batch and its requests",
+    ),
+    Hook(
+        "sglang.srt.managers.scheduler_components.output_streamer"
+        ".SchedulerOutputStreamer.__post_init__",
+        HookType.AFTER,
+        response.allow_facts,
+        ("self",),
+        "lets an answer say something of its constraint",
+    ),
+    Hook(
+        "sglang.srt.managers.scheduler_components.output_streamer"
+        ".SchedulerOutputStreamer.build_additional_customized_info",
+        HookType.AFTER,
+        response.add_facts,
+        ("self", "reqs"),
+        "says which strategy made an answer and whether it is complete",
+    ),
+    Hook(
+        "sglang.srt.managers.tokenizer_manager.TokenizerManager.update_request_meta_info",
+        HookType.AROUND,
+        response.report_facts,
+        ("self", "meta_info", "state", "customized_info", "index", "finish_reason"),
+        "puts that into the answer's meta_info, and nothing into those of its neighbours",
     ),
     Hook(
         "sglang.srt.managers.scheduler.Scheduler.get_internal_state",

@@ -1,0 +1,54 @@
+"""What an answer says of its constraint: ``lave`` in its ``meta_info``.
+
+In the scheduler the facts go beside the output of each request that ends; in the process of the
+HTTP server they come out of there. The engine has a place for such values, but keeps them as
+lists that grow from chunk to chunk, one for every request of a batch that has any.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sglang.srt.managers.schedule_batch import FINISH_ABORT
+
+from lave_plugin.engines.sglang import arguments
+from lave_plugin.engines.sglang.grammars import constraint_of
+
+KEY = "lave"
+
+
+def allow_facts(result: None, streamer) -> None:
+    """Hook behind ``SchedulerOutputStreamer.__post_init__``.
+
+    The engine's Rust server takes no such values, and does without.
+    """
+    constrained = arguments.constrained_decoding(streamer.server_args) != "none"
+    if constrained and streamer.rust_server is None:
+        type(streamer).has_additional_customized_info = True
+
+
+def add_facts(result: dict[str, list], streamer, reqs: list[Any]) -> dict[str, list]:
+    """Hook behind ``SchedulerOutputStreamer.build_additional_customized_info``."""
+    facts = [_facts(request) for request in reqs]
+    return {**result, KEY: facts} if any(facts) else result
+
+
+def _facts(request: Any) -> list[dict[str, Any]]:
+    """None, or the one dictionary, of a constrained request that has ended with an answer."""
+    constraint = constraint_of(request.grammar)
+    if constraint is None or constraint.session is None or not request.finished():
+        return []
+    if isinstance(request.finished_reason, FINISH_ABORT):
+        return []
+    return [constraint.session.facts(request.output_ids_through_stop)]
+
+
+def report_facts(
+    original, manager, meta_info: dict, state, customized_info: dict, index: int, finish_reason
+) -> None:
+    """Hook around ``TokenizerManager.update_request_meta_info``."""
+    others = {key: values for key, values in customized_info.items() if key != KEY}
+    original(manager, meta_info, state, others, index, finish_reason)
+    if facts := customized_info.get(KEY):
+        for of_request in facts[index]:
+            meta_info[KEY] = of_request
