@@ -77,6 +77,9 @@ class LaveOptions:
     gaps: Gaps = "any"
     """What a run of masks stands for in ``intersection``: ``any`` text, as in the paper, or
     ``exact``, so many tokens."""
+    completion: bool = False
+    """Whether ``intersection`` completes an answer that its budget would cut (Con.; without:
+    Con.-)."""
 
     def __post_init__(self) -> None:
         for name in (
@@ -95,10 +98,9 @@ class LaveOptions:
             raise InvalidOptions(
                 f"lave.plausibility must be a probability, 0 to 1, got {self.plausibility!r}."
             )
-        if not isinstance(self.forced_tokens, bool):
-            raise InvalidOptions(
-                f"lave.forced_tokens must be true or false, got {self.forced_tokens!r}."
-            )
+        for name in ("forced_tokens", "completion"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise InvalidOptions(f"lave.{name} must be true or false, got {value!r}.")
         for name, choices in _CHOICES.items():
             if (value := getattr(self, name)) not in get_args(choices):
                 raise InvalidOptions(

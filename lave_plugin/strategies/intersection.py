@@ -1,11 +1,16 @@
 """The grammar intersected with what is fixed, with gaps of any length (IG-CD, arXiv 2508.10111).
 
 A proposal is accepted if some sentence of the grammar has the fixed pieces in their order,
-with any text, or none, in place of each run of masks and behind the block (Con.-: nothing is
-completed afterwards). A run of masks is so many tokens and no other number, so this accepts
-canvases that no filling can save, and **an answer may end invalid**: that is the method's
-own nature. ``gaps: exact`` asks instead for a filling of exactly those lengths, everything
-else alike, and shows the difference.
+with any text, or none, in place of each run of masks and behind the block. A run of masks is so
+many tokens and no other number, so this accepts canvases that no filling can save, and **an
+answer may end invalid**: that is the method's own nature. ``gaps: exact`` asks instead for a
+filling of exactly those lengths, everything else alike, and shows the difference.
+
+That is the paper's Con.-. With ``completion: true`` it is Con.: an answer that would end
+unfinished is completed. The paper completes the whole output; here the blocks before the last
+one are gone, so of the last block is kept as much as can still be completed within the budget,
+and the shortest completion takes the place of the rest (``counts["completed"]``). An answer that
+was past saving before stays invalid.
 
 What differs from the paper: it builds the intersection as a context-free grammar and tests
 that for emptiness. Here the states of the parser are searched, from the one before the
@@ -23,7 +28,7 @@ from heapq import heappop, heappush
 from lave_plugin.candidates import Candidates
 from lave_plugin.canvas import MASKED, Canvas
 from lave_plugin.grammar.automaton import DEAD
-from lave_plugin.grammar.token_automaton import TokenAutomaton
+from lave_plugin.grammar.token_automaton import ENDED, TokenAutomaton
 from lave_plugin.lattice import Verdict, find_witness
 from lave_plugin.options import LaveOptions
 from lave_plugin.strategies.lave import RANKS_IN_RECOVERY, Proposals
@@ -79,12 +84,36 @@ def _a_byte_on(tokens: TokenAutomaton, state: int) -> set[int]:
     return behind
 
 
+def complete(tokens: TokenAutomaton, state: int, canvas: Canvas) -> bool:
+    """Finish a full canvas within ``canvas.tokens_left``, in place, if it is not finished.
+
+    The longest beginning that can be finished is kept. Returns whether anything was changed:
+    not where the text has ended by itself, and not where nothing can be finished.
+    """
+    kept = None
+    for position in range(canvas.first, len(canvas.tokens) + 1):
+        left = canvas.left_after(position - 1)
+        if state != DEAD and tokens.finishes_within(state, left):
+            kept = position, state
+        if state in (DEAD, ENDED) or left == 0 or position == len(canvas.tokens):
+            break
+        state = tokens.advance(state, canvas.tokens[position])
+    if kept is None or state == ENDED:
+        return False
+    position, state = kept
+    ending = tokens.shortest_ending(state)
+    room = len(canvas.tokens) - position
+    canvas.tokens[position:] = (ending + [tokens.vocabulary.end_token] * room)[:room]
+    return True
+
+
 class Intersection:
     """The strategy of one request; it has no memory.
 
     Attributes:
         counts: ``accepted`` and ``refused`` tokens, how many checks ended ``undecided``, and
-            the ``unverified`` tokens, committed because nothing was accepted any more.
+            the ``unverified`` tokens, committed because nothing was accepted any more; and
+            whether the answer was ``completed``.
     """
 
     def __init__(self, tokens: TokenAutomaton, options: LaveOptions, seed: int = 0) -> None:
@@ -107,6 +136,14 @@ class Intersection:
         """
         if not canvas.masked():
             return
+        self._commit(state, canvas, candidates, proposals)
+        last_block = canvas.tokens_left <= len(canvas.tokens) - canvas.first
+        if self.options.completion and last_block and not canvas.masked():
+            self.counts["completed"] += complete(self.tokens, state, canvas)
+
+    def _commit(
+        self, state: int, canvas: Canvas, candidates: Candidates, proposals: Proposals
+    ) -> None:
         proposed = sorted(
             proposals.commits, key=lambda position: -candidates.probabilities[position][0]
         )

@@ -19,7 +19,7 @@ from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.lattice import Verdict, find_witness
 from lave_plugin.layers import Layers
 from lave_plugin.options import InvalidOptions, LaveOptions
-from lave_plugin.strategies.intersection import Intersection, intersects
+from lave_plugin.strategies.intersection import Intersection, complete, intersects
 from lave_plugin.strategies.lave import Lave, Proposals
 from lave_plugin.strategies.map import MostProbable
 from lave_plugin.strategies.posterior import Posterior
@@ -41,6 +41,7 @@ NOT_KEEPING = {
     "none": LaveOptions(strategy="none"),
     "any gaps": LaveOptions(strategy="intersection", search_budget=64),
     "exact gaps": LaveOptions(strategy="intersection", gaps="exact"),
+    "completed": LaveOptions(strategy="intersection", search_budget=64, completion=True),
 }
 
 
@@ -353,6 +354,42 @@ def test_the_fatal_proposal_is_taken_by_intersection_and_by_no_other(name):
         Intersection(tokens, LaveOptions(gaps="exact")),
     ):
         assert is_alive(tokens, after(strategy)), type(strategy)
+
+
+LIST = 'root ::= "[" [0-9] (";" [0-9])* "]"'
+
+# What stands in the last block, and what becomes of it; "$" is an end token.
+COMPLETED = {
+    "as long as it may be": (LIST, "[1;2;3;4", 8, "[1;2;3]$"),
+    "behind the budget nothing counts": (LIST, "[1;2;3;4", 6, "[1;2]$$$"),
+    "what no text goes on from": (LIST, "[1;x;3;4", 8, "[1;0]$$$"),
+    "no room for its end token": (LIST, "[1]", 3, None),
+    "finished by itself": (LIST, "[1;2]$$$", 8, None),
+    "past saving from the start": (LIST, "]1;2]$$$", 3, None),
+    "nested": (BRACKETS, "(((((((", 7, "((x))$$"),
+    "the shortest there is": (BRACKETS, "(((", 2, "x$$"),
+}
+
+
+@pytest.mark.parametrize("name", COMPLETED)
+def test_an_unfinished_answer_is_completed(name):
+    ebnf, drawn, left, expected = COMPLETED[name]
+    tokens = token_automaton(ebnf)
+    canvas = Canvas(canvas_of(drawn).tokens, 0, left)
+    assert complete(tokens, tokens.start, canvas) is (expected is not None)
+    assert canvas.tokens == canvas_of(expected or drawn).tokens
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_with_completion_no_answer_ends_invalid_that_had_a_way(name):
+    """Blocks as long as the answers: then all that is committed can still be completed."""
+    tokens = token_automaton(GRAMMARS[name])
+    budget = tokens.tokens_to_finish(tokens.start) + 3
+    for seed in range(3):
+        engine = ScriptedEngine(block=budget, seed=seed, options=NOT_KEEPING["completed"])
+        answer, session, _ = engine.answer(tokens, budget)
+        assert session.ended
+        assert is_sentence(GRAMMARS[name], text_of(answer)), text_of(answer)
 
 
 @pytest.mark.parametrize(
