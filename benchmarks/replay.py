@@ -31,7 +31,7 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -289,6 +289,7 @@ class Cell:
                 {
                     "request": request.name,
                     "wider": wider,
+                    "cut": not answer.complete,
                     "problem": problem,
                     "text": answer.text.decode(errors="backslashreplace"),
                 }
@@ -296,10 +297,18 @@ class Cell:
 
 
 class Replay:
-    """All cells over one vocabulary."""
+    """All cells over one vocabulary; the options of a mode are None without a constraint."""
 
-    def __init__(self, vocabulary: Vocabulary, every_task: list[Task], batch: int, seed: int):
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        every_task: list[Task],
+        batch: int,
+        seed: int,
+        modes: Mapping[str, LaveOptions | None] = MODES,
+    ):
         self.vocabulary = vocabulary
+        self.modes = modes
         self.engine = Engine(vocabulary, batch)
         self.seed = seed
         self._kinds = {
@@ -326,7 +335,7 @@ class Replay:
 
     def cell(self, cell: Cell, requests: list[Request], bar: tqdm) -> None:
         """Run the requests of ``cell`` and count."""
-        options = MODES[cell.mode]
+        options = self.modes[cell.mode]
         decodings = []
         for index, request in enumerate(requests):
             # The same errors whatever the mode and the budget.

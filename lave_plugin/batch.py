@@ -150,6 +150,7 @@ class _Step:
         for place, row in enumerate(self.rows):
             try:
                 row.session.follow(row.answer)
+                row.session.steps += 1
                 if row.session.is_thinking:
                     self._think(place)
             except Exception as error:

@@ -65,6 +65,7 @@ class Session:
         batched: whether the strategy takes its steps together with those of other rows
             (``strategies.batched``), instead of by ``step``.
         ended: whether an end token stands before the frontier.
+        steps: denoising steps so far.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Session:
         self._name = options.strategy
         self._may_end_invalid = options.strategy in _MAY_END_INVALID
         self.generation = tokens.generation
+        self.steps = 0
         self._start()
 
     def _start(self) -> None:
@@ -150,10 +152,11 @@ class Session:
     def facts(self, answer: Sequence[int]) -> dict[str, str | bool | int]:
         """What there is to say of a finished answer.
 
-        ``strategy``; ``complete``, whether it is a sentence of the grammar; and how many
-        tokens were refused (``refusals``), committed by recovery (``recoveries``), forced by
-        the grammar (``forced_tokens``), or committed although nothing vouched for them
-        (``unverified``: ``intersection`` alone counts them, ``none`` verifies nothing).
+        ``strategy``; ``complete``, whether it is a sentence of the grammar; the denoising
+        ``steps`` that it took; and how many tokens were refused (``refusals``), committed by
+        recovery (``recoveries``), forced by the grammar (``forced_tokens``), or committed
+        although nothing vouched for them (``unverified``: ``intersection`` alone counts them,
+        ``none`` verifies nothing).
 
         Args:
             answer: its tokens, up to where it was cut.
@@ -168,6 +171,7 @@ class Session:
         return {
             "strategy": self._name,
             "complete": self.tokens.is_complete(state),
+            "steps": self.steps,
             "refusals": counts.get("refused", 0) + counts.get("replaced", 0),
             "recoveries": counts.get("recovered", 0),
             "forced_tokens": counts.get("forced", 0),
