@@ -9,8 +9,8 @@ strategy's run over its steps: what a step costs one of eight rows, forward pass
 a constraint the engine tells no steps.
 
 Replay: the simulated dLLM of benchmarks/replay.py, which says what the columns are, at accuracies
-of 0.5 and 0.9 (`--quick`: 0.5, and no C++) and ample budgets; here the strategies' other forms stand as well. `ms` is a row's
-part of a step without the model.
+of 0.5 and 0.9 (`--quick`: 0.5, and no C++) and ample budgets; here the strategies' other forms
+stand as well. `ms` is a row's part of a step without the model.
 
 An answer fails for one reason: `cut` at its budget, or what its judge says of it.
 """
