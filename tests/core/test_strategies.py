@@ -19,11 +19,13 @@ from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.lattice import Verdict, find_witness
 from lave_plugin.layers import Layers
 from lave_plugin.options import InvalidOptions, LaveOptions
+from lave_plugin.session import Session
 from lave_plugin.strategies.intersection import Intersection, complete, intersects
 from lave_plugin.strategies.lave import Lave, Proposals
 from lave_plugin.strategies.map import MostProbable
 from lave_plugin.strategies.posterior import Posterior
 from lave_plugin.strategies.sequential import Sequential
+from lave_plugin.thinking import Thinking
 
 KEEPING = {
     "sequential": LaveOptions(strategy="sequential"),
@@ -443,3 +445,38 @@ def test_options_that_are_none_are_named(wrong):
     (name,) = wrong
     with pytest.raises(InvalidOptions, match=f"lave.{name} must be"):
         LaveOptions.from_mapping(wrong)
+
+
+FACTS = {
+    "a sentence": ("abc$", True),
+    "cut before its end token": ("abc", True),
+    "cut": ("ab", False),
+    "not of the grammar": ("ba$", False),
+    "nothing": ("", False),
+}
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_what_is_said_of_an_answer(name):
+    drawn, complete = FACTS[name]
+    session = Session(token_automaton('root ::= "abc"'), LaveOptions(strategy="none"), 9)
+    facts = session.facts(canvas_of(drawn).tokens)
+    assert (facts["strategy"], facts["complete"]) == ("none", complete)
+
+
+def test_of_a_thinking_answer_what_stands_behind_the_thinking_counts():
+    tokens = token_automaton('root ::= "abc"')
+    thinking = Thinking([token("z")], barred={MASK_ID})
+    session = Session(tokens, LaveOptions(), 9, thinking=thinking)
+    assert session.facts(canvas_of("xyzabc$").tokens)["complete"]
+    assert not session.facts(canvas_of("abc$").tokens)["complete"]
+
+
+def test_the_facts_are_those_of_the_strategy():
+    engine = ScriptedEngine(block=6, seed=3)
+    answer, session, steps = engine.answer(token_automaton(GRAMMARS["json-like"]), 30)
+    facts, counts = session.facts(answer), session.strategy.counts
+    assert facts["steps"] == steps and facts["complete"]
+    assert facts["refusals"] == counts["refused"] > 0
+    assert facts["recoveries"] == counts["recovered"]
+    assert facts["forced_tokens"] == counts["forced"] > 0
