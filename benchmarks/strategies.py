@@ -20,7 +20,7 @@ import random
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
@@ -217,7 +217,7 @@ def main(
         rows += in_replay(4 if quick else 12, accuracies, left_out, data, vocabulary, seed)
     Console(width=150).print(table_of(rows))
     if out is not None:
-        out.write_text(json.dumps([asdict(row) for row in rows], indent=1))
+        out.write_text(json.dumps([vars(row) for row in rows], indent=1))
 
 
 if __name__ == "__main__":

@@ -21,9 +21,11 @@ def modules():
         import molecules
         import replay
         import simulated
+        import strategies
         import vocabularies
 
-        yield {m.__name__: m for m in (molecules, replay, simulated, vocabularies)}
+        modules = (molecules, replay, simulated, strategies, vocabularies)
+        yield {module.__name__: module for module in modules}
     finally:
         torch.set_num_threads(threads)
         sys.path.remove(str(BENCHMARKS))
@@ -46,6 +48,17 @@ def test_guided_answers_are_valid_and_complete(modules, tmp_path, capsys):
             assert (cell["valid"], cell["complete"], cell["failures"]) == (2, 2, [])
     assert any(cell["failures"] for cell in cells if cell["mode"] == "none"), "nothing was hard"
     assert "guided: 18 of 18 valid and complete" in capsys.readouterr().out
+
+
+def test_the_strategies_that_keep_to_the_grammar_do_so_in_replay(modules):
+    rows = modules["strategies"].in_replay(2, [0.5], "C++", None, None, 0)
+    assert {row.task for row in rows} == {"JSON", "SMILES"}
+    for row in rows:
+        assert row.requests == 2
+        assert row.valid + sum(row.failures.values()) == 2
+        if row.strategy.startswith(("sequential", "map", "posterior", "lave")):
+            assert row.valid == 2, row
+    assert any(row.failures for row in rows if row.strategy == "no constraint")
 
 
 @pytest.mark.parametrize(
