@@ -214,7 +214,7 @@ def main(
     if not skip_replay:
         accuracies = [0.5] if quick else [0.5, 0.9]
         left_out = "C++" if quick else None
-        rows += in_replay(4 if quick else 12, accuracies, left_out, data, vocabulary, seed)
+        rows += in_replay(2 if quick else 12, accuracies, left_out, data, vocabulary, seed)
     Console(width=150).print(table_of(rows))
     if out is not None:
         out.write_text(json.dumps([vars(row) for row in rows], indent=1))
