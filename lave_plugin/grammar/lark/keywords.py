@@ -1,0 +1,66 @@
+"""Keywords kept apart from identifiers, as Lark's basic lexer does it.
+
+A keyword is a string of the grammar that a regular expression of the grammar, the identifier,
+matches as well. The lexer then takes the longest match, and where both are as long the keyword:
+so no identifier is a keyword, and neither is followed at once by a character that would make it a
+longer identifier. A keyword of higher priority wins against every identifier that begins with it.
+"""
+
+from lave_plugin.grammar.lark.characters import negation
+from lave_plugin.grammar.lark.definitions import Terminal
+from lave_plugin.grammar.lark.matching import FREELY, Follow, Matcher, State, both, matcher_of
+from lave_plugin.grammar.lark.pattern import Either, ExactText, Joined, Look
+
+
+def keywords_apart(terminals: list[Terminal]) -> dict[str, tuple[Matcher | None, Follow]]:
+    """For identifiers their automaton without the keywords; for keywords what may stand behind.
+
+    Parameters
+    ----------
+    terminals
+        Those that rules use.
+    """
+    literals = [terminal for terminal in terminals if terminal.literal]
+    found: dict[str, tuple[Matcher | None, Follow]] = {}
+    for identifier in terminals:
+        if identifier.literal is not None:
+            continue
+        matcher = matcher_of(identifier.pattern)
+        keywords = {
+            literal.name: (literal, state)
+            for literal in literals
+            if (state := matcher.run(literal.literal)) is not None
+            and matcher.states[state].final is not None
+        }
+        if not keywords:
+            continue
+        excluded = []
+        for literal, state in keywords.values():
+            if literal.priority > identifier.priority:
+                excluded.append(literal.pattern)
+                continue
+            excluded.append(Joined((literal.pattern, ExactText())))
+            _, before = found.get(literal.name, (None, FREELY))
+            found[literal.name] = (None, both(before, _not_longer(matcher, state)))
+        without = matcher_of(
+            Joined((Look(Either(tuple(excluded)), True, True), identifier.pattern))
+        )
+        found[identifier.name] = (longest(without), FREELY)
+    return found
+
+
+def _not_longer(matcher: Matcher, state: int) -> Follow:
+    return Follow(negation(matcher.next_characters(state)), True)
+
+
+def longest(matcher: Matcher) -> Matcher:
+    """Only the matches that no character behind them would make a longer one."""
+    return Matcher(
+        tuple(
+            State(
+                state.edges,
+                None if state.final is None else both(state.final, _not_longer(matcher, index)),
+            )
+            for index, state in enumerate(matcher.states)
+        )
+    )
