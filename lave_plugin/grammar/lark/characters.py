@@ -97,8 +97,7 @@ def _cased() -> list[tuple[int, list[int]]]:
                 for other in group
                 if other != character
                 and (
-                    (character.isascii()
-                    and other.isascii())
+                    (character.isascii() and other.isascii())
                     or re.fullmatch(re.escape(character), other, re.IGNORECASE)
                 )
             ]

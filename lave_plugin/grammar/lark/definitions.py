@@ -29,7 +29,7 @@ from lave_plugin.grammar.lark.syntax import (
     is_terminal,
 )
 
-_MOST_INSTANCES = 1024
+_MOST_INSTANCES = 256
 
 
 class Token(NamedTuple):

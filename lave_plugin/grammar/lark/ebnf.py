@@ -247,6 +247,5 @@ def _character(code: int) -> str:
     character = chr(code)
     if character.isascii() and (character.isalnum() or character in " _.,:;!?/<>=(){}*+&%$@~|#'`"):
         return character
-    if code < 0x100:
-        return f"\\x{code:02x}"
+    # Not \x..: xgrammar reads as many digits there as come.
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -3,12 +3,21 @@
 A keyword is a string of the grammar that a regular expression of the grammar, the identifier,
 matches as well. The lexer then takes the longest match, and where both are as long the keyword:
 so no identifier is a keyword, and neither is followed at once by a character that would make it a
-longer identifier. A keyword of higher priority wins against every identifier that begins with it.
+longer identifier. A keyword of higher priority wins against every identifier that begins with it,
+and one of lower priority never.
 """
 
 from lave_plugin.grammar.lark.characters import negation
 from lave_plugin.grammar.lark.definitions import Terminal
-from lave_plugin.grammar.lark.matching import FREELY, Follow, Matcher, State, both, matcher_of
+from lave_plugin.grammar.lark.matching import (
+    FREELY,
+    NEVER,
+    Follow,
+    Matcher,
+    State,
+    both,
+    matcher_of,
+)
 from lave_plugin.grammar.lark.pattern import Either, ExactText, Joined, Look
 
 
@@ -36,12 +45,17 @@ def keywords_apart(terminals: list[Terminal]) -> dict[str, tuple[Matcher | None,
             continue
         excluded = []
         for literal, state in keywords.values():
+            if literal.priority < identifier.priority:
+                found[literal.name] = (None, NEVER)
+                continue
             if literal.priority > identifier.priority:
                 excluded.append(literal.pattern)
                 continue
             excluded.append(Joined((literal.pattern, ExactText())))
             _, before = found.get(literal.name, (None, FREELY))
             found[literal.name] = (None, both(before, _not_longer(matcher, state)))
+        if not excluded:
+            continue
         without = matcher_of(
             Joined((Look(Either(tuple(excluded)), True, True), identifier.pattern))
         )

@@ -1,17 +1,18 @@
 """Deterministic automata over characters, with look-around and with what may follow a match.
 
 A thread is a node of the pattern's automaton with the look-aheads that it has passed and that are
-not decided yet. Threads are determinised as usual (subset construction); look-behind is an automaton
-over what has been read, run beside them.
+not decided yet. Threads are determinised as usual (subset construction); look-behind is an
+automaton over what has been read, run beside them.
 
 What the text behind a match must be like is found out up to one character: `Follow`. Where more
 than that would have to be seen, the match is left out, so no text is taken that Python's `re` would
 not take; and look-behind before the beginning of a terminal is refused.
 """
 
+import itertools
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from lave_plugin.grammar.lark import characters
 from lave_plugin.grammar.lark.characters import Characters
@@ -387,7 +388,7 @@ def _classes(sets: Iterable[Characters]) -> list[tuple[int, Characters]]:
         | {cut for these in sets for low, high in these for cut in (low, high + 1)}
     )
     members: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-    for low, above in zip(cuts, cuts[1:], strict=False):
+    for low, above in itertools.pairwise(cuts):
         if not 0xD800 <= low < 0xE000:
             signature = tuple(index for index, these in enumerate(sets) if _contains(these, low))
             members.setdefault(signature, []).append((low, above - 1))
@@ -409,12 +410,10 @@ def _minimal(rows: list[list[tuple[Characters, int]]], finals: list[Follow | Non
                 useful.append(source)
     if 0 not in seen:
         return Matcher((State((), None),))
-    groups = _numbered(lambda index: finals[index], seen)
+    groups = _numbered({index: finals[index] for index in seen})
     while True:
-        by_group = {
-            index: _by_target(rows[index], lambda target: groups.get(target)) for index in seen
-        }
-        finer = _numbered(lambda index: (groups[index], by_group[index]), seen)  # noqa: B023
+        by_group = {index: _by_group(rows[index], groups) for index in seen}
+        finer = _numbered({index: (groups[index], by_group[index]) for index in seen})
         if len(set(finer.values())) == len(set(groups.values())):
             break
         groups = finer
@@ -436,17 +435,16 @@ def _minimal(rows: list[list[tuple[Characters, int]]], finals: list[Follow | Non
     )
 
 
-def _numbered(key: Callable[[int], object], indices: Iterable[int]) -> dict[int, int]:
-    keys: dict[object, int] = {}
-    return {index: keys.setdefault(key(index), len(keys)) for index in indices}
+def _numbered(keys: dict[int, Any]) -> dict[int, int]:
+    numbers: dict[Any, int] = {}
+    return {index: numbers.setdefault(key, len(numbers)) for index, key in keys.items()}
 
 
-def _by_target(
-    edges: list[tuple[Characters, int]], group_of: Callable[[int], int | None]
+def _by_group(
+    edges: list[tuple[Characters, int]], groups: dict[int, int]
 ) -> tuple[tuple[Characters, int], ...]:
     joined: dict[int, list[Characters]] = {}
     for these, target in edges:
-        group = group_of(target)
-        if group is not None:
-            joined.setdefault(group, []).append(these)
+        if target in groups:
+            joined.setdefault(groups[target], []).append(these)
     return tuple(sorted((characters.union(*sets), group) for group, sets in joined.items()))

@@ -50,7 +50,7 @@ EMPTY = Joined(())
 
 
 class UnsupportedPattern(ValueError):
-    """A sentence without its place; `at` is an offset in the pattern, where known."""
+    """A sentence; `at` is the offset in the regular expression, its slash included, where known."""
 
     def __init__(self, sentence: str, at: int = 0) -> None:
         super().__init__(sentence)
@@ -82,14 +82,19 @@ def of_regexp(pattern: str, flags: str) -> Pattern:
     try:
         tree = sre.parse(pattern, number)
     except re.error as error:
-        raise UnsupportedPattern(f"no regular expression: {error.msg}.", error.pos or 0) from None
+        raise UnsupportedPattern(
+            f"no regular expression: {error.msg}.", (error.pos or 0) + 1
+        ) from None
     except (OverflowError, RecursionError):
         raise UnsupportedPattern("this regular expression is too large.") from None
     return _read(tree, tree.state.flags)
 
 
 def any_of(pattern: Pattern, kind: type, lazy: bool | None = None) -> bool:
-    """Whether a part of the pattern is of a kind; for repetitions, without bound and lazy or not."""
+    """Whether a part of the pattern is of a kind.
+
+    With `lazy`, repetitions only: lazy ones of any number, or greedy ones without bound.
+    """
     pending = [pattern]
     while pending:
         part = pending.pop()
