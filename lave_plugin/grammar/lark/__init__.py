@@ -46,10 +46,11 @@ def lark_to_ebnf(text: str, tokenizer_info: xgrammar.TokenizerInfo | None = None
         With line and column, if it is no grammar or one that can't be kept.
     """
     try:
-        grammar = parse(text)
+        return compile_grammar(parse(text))
     except Extension:
         return _by_xgrammar(text, tokenizer_info)
-    return compile_grammar(grammar)
+    except RecursionError:
+        raise LarkError(1, 1, "it is nested too deep; make rules of its parts.") from None
 
 
 _PLACE = re.compile(r"Lark error at line (\d+), column (\d+): ([^\n]*)")

@@ -9,8 +9,7 @@ Where the text behind a terminal matters (a look-ahead at its end, a keyword und
 it: the product of the grammar with the automaton of those conditions.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,9 +38,9 @@ from lave_plugin.grammar.lark.pattern import (
     Look,
     Pattern,
     Times,
-    UnsupportedPattern,
     any_of,
 )
+from lave_plugin.grammar.lark.source import UnsupportedPattern
 from lave_plugin.grammar.lark.syntax import Grammar
 
 _ROOT = ""
@@ -61,20 +60,19 @@ def compile_grammar(grammar: Grammar) -> str:
     rules = resolve(grammar)
     terminals: dict[str, _Prepared] = {}
     for name, terminal in rules.terminals.items():
-        with _placed(grammar, terminal):
+        with grammar.source.placed(terminal.at):
             terminals[name] = _prepare(terminal)
     for name in rules.ignored:
-        with _placed(grammar, rules.terminals[name]):
+        with grammar.source.placed(rules.terminals[name].at):
             _take_longest(name, terminals)
     if grammar.strict_keywords:
         used = [each for name, each in rules.terminals.items() if name not in rules.ignored]
-        with _placed(grammar, used[0]):
-            for name, (matcher, follow) in keywords_apart(used).items():
-                terminals[name] = _Prepared(rules.terminals[name].pattern, matcher, follow)
+        for name, (matcher, follow) in keywords_apart(used, grammar.source).items():
+            terminals[name] = _Prepared(rules.terminals[name].pattern, matcher, follow)
     if all(prepared.is_free for prepared in terminals.values()):
         trees = _plain(rules, terminals, grammar.allow_initial_skip)
     else:
-        with _placed(grammar, next(iter(rules.terminals.values()))):
+        with grammar.source.placed(0):
             trees = _Product(rules, terminals).trees(grammar.allow_initial_skip)
     ebnf = write(trees, _ROOT)
     if not ebnf:
@@ -83,15 +81,6 @@ def compile_grammar(grammar: Grammar) -> str:
             at, f"the grammar has no sentence: {rules.start} never comes to an end."
         )
     return move_carets_in_ebnf(ebnf)
-
-
-@contextmanager
-def _placed(grammar: Grammar, terminal: Terminal) -> Iterator[None]:
-    """Say where it is if something can't be kept."""
-    try:
-        yield
-    except UnsupportedPattern as error:
-        raise grammar.source.error(terminal.at, str(error)) from None
 
 
 @dataclass

@@ -7,9 +7,9 @@ from lave_plugin.grammar.lark.libraries import LIBRARIES
 from lave_plugin.grammar.lark.pattern import (
     Either,
     Joined,
+    Look,
     Pattern,
     Times,
-    UnsupportedPattern,
     of_range,
     of_regexp,
     of_text,
@@ -30,6 +30,7 @@ from lave_plugin.grammar.lark.syntax import (
 )
 
 _MOST_INSTANCES = 256
+_LARGEST_TERMINAL = 1 << 16
 
 
 class Token(NamedTuple):
@@ -97,6 +98,7 @@ class _Resolver:
         self._source = grammar.source
         self._definitions: dict[str, Definition] = {}
         self._patterns: dict[str, Pattern] = {}
+        self._sizes: dict[int, int] = {}
         self._imported: set[str] = set()
         self._instances: dict[tuple[str, tuple[Expression, ...]], str] = {}
         self._pending: list[tuple[str, Expression, dict[str, Expression]]] = []
@@ -309,6 +311,14 @@ class _Resolver:
             raise self._source.error(at, f"{name} is not defined.")
         self._patterns[name] = _BEING_READ
         pattern = self._patterns[name] = self._pattern(definition.body)
+        # Terminals of terminals of terminals grow by powers.
+        size = self._sizes[id(pattern)] = _size(pattern, self._sizes)
+        if size > _LARGEST_TERMINAL:
+            raise self._source.error(
+                definition.at,
+                f"{name} has {size} characters when all its terminals are written out; the limit "
+                f"is {_LARGEST_TERMINAL}. Make it a rule.",
+            )
         return pattern
 
     def _pattern(self, body: Expression) -> Pattern:
@@ -318,10 +328,8 @@ class _Resolver:
             case CharRange(low, high):
                 return of_range(low, high)
             case Regexp(pattern, flags, at):
-                try:
+                with self._source.placed(at):
                     return of_regexp(pattern, flags)
-                except UnsupportedPattern as error:
-                    raise self._source.error(at + error.at, str(error)) from None
             case Sequence(items):
                 return Joined(tuple(map(self._pattern, items)))
             case Choice(items):
@@ -346,6 +354,17 @@ class _Resolver:
 
 
 _BEING_READ = Joined((Joined(()),))
+
+
+def _size(pattern: Pattern, known: dict[int, int]) -> int:
+    if id(pattern) in known:
+        return known[id(pattern)]
+    match pattern:
+        case Joined(items) | Either(items):
+            return sum(_size(item, known) for item in items) + 1
+        case Times(item) | Look(item):
+            return _size(item, known) + 1
+    return 1
 
 
 def _names(body: Expression) -> dict[str, int]:

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from lave_plugin.grammar.lark.characters import Characters
+from lave_plugin.grammar.lark.characters import Characters, intersection
 from lave_plugin.grammar.lark.matching import Follow, Matcher
 from lave_plugin.grammar.lark.pattern import Chars, Either, Joined, Pattern, Times
+from lave_plugin.grammar.literal import escaped
 
 
 class Text(NamedTuple):
@@ -195,7 +196,7 @@ def _joined(items: tuple[Pattern, ...]) -> Tree:
     for item in items:
         match item:
             case Chars(((low, high),)) if low == high:
-                text.append(_character(low))
+                text.append(escaped(low))
             case _:
                 end_text()
                 trees.append(of_pattern(item))
@@ -208,8 +209,6 @@ def of_matcher(
 ) -> tuple[str, dict[str, Tree]]:
     """Rules of the matches that begin in `first` (None: with any character, or none) and before
     which `follow` may stand; with the name of the rule that begins them."""
-    from lave_plugin.grammar.lark.characters import intersection
-
     rules: dict[str, Tree] = {}
 
     def rule_of(state: int) -> str:
@@ -232,20 +231,12 @@ def of_matcher(
 
 def _class(these: Characters) -> str:
     if len(these) == 1 and these[0][0] == these[0][1]:
-        return f'"{_character(these[0][0])}"'
+        return f'"{escaped(these[0][0])}"'
     return "[" + "".join(map(_class_range, these)) + "]"
 
 
 def _class_range(bounds: tuple[int, int]) -> str:
     low, high = bounds
     if low == high:
-        return _character(low)
-    return f"{_character(low)}-{_character(high)}"
-
-
-def _character(code: int) -> str:
-    character = chr(code)
-    if character.isascii() and (character.isalnum() or character in " _.,:;!?/<>=(){}*+&%$@~|#'`"):
-        return character
-    # Not \x..: xgrammar reads as many digits there as come.
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+        return escaped(low)
+    return f"{escaped(low)}-{escaped(high)}"

@@ -19,22 +19,31 @@ from lave_plugin.grammar.lark.matching import (
     matcher_of,
 )
 from lave_plugin.grammar.lark.pattern import Either, ExactText, Joined, Look
+from lave_plugin.grammar.lark.source import Source
 
 
-def keywords_apart(terminals: list[Terminal]) -> dict[str, tuple[Matcher | None, Follow]]:
+def keywords_apart(
+    terminals: list[Terminal], source: Source
+) -> dict[str, tuple[Matcher | None, Follow]]:
     """For identifiers their automaton without the keywords; for keywords what may stand behind.
 
     Parameters
     ----------
     terminals
         Those that rules use.
+
+    Raises
+    ------
+    LarkError
+        If an identifier's pattern is one that can't be kept apart.
     """
     literals = [terminal for terminal in terminals if terminal.literal]
     found: dict[str, tuple[Matcher | None, Follow]] = {}
     for identifier in terminals:
         if identifier.literal is not None:
             continue
-        matcher = matcher_of(identifier.pattern)
+        with source.placed(identifier.at):
+            matcher = matcher_of(identifier.pattern)
         keywords = {
             literal.name: (literal, state)
             for literal in literals
@@ -56,9 +65,9 @@ def keywords_apart(terminals: list[Terminal]) -> dict[str, tuple[Matcher | None,
             found[literal.name] = (None, both(before, _not_longer(matcher, state)))
         if not excluded:
             continue
-        without = matcher_of(
-            Joined((Look(Either(tuple(excluded)), True, True), identifier.pattern))
-        )
+        not_a_keyword = Look(Either(tuple(excluded)), ahead=True, negative=True)
+        with source.placed(identifier.at):
+            without = matcher_of(Joined((not_a_keyword, identifier.pattern)))
         found[identifier.name] = (longest(without), FREELY)
     return found
 

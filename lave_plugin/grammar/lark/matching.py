@@ -24,11 +24,13 @@ from lave_plugin.grammar.lark.pattern import (
     Look,
     Pattern,
     Times,
-    UnsupportedPattern,
     any_of,
 )
+from lave_plugin.grammar.lark.source import UnsupportedPattern
 
 _MOST_STATES = 4096
+_MOST_NODES = 1 << 13
+_MOST_WORK = 1 << 20
 
 
 class Follow(NamedTuple):
@@ -99,7 +101,7 @@ class _Automaton:
     def _node(self) -> int:
         for edges in (self.empty, self.reads, self.looks, self.exact):
             edges.append([])
-        if len(self.empty) > 1 << 16:
+        if len(self.empty) > _MOST_NODES:
             raise UnsupportedPattern("this pattern is too large.")
         return len(self.empty) - 1
 
@@ -211,6 +213,7 @@ class _Determiniser:
     def __init__(self, automaton: _Automaton, shortest: bool) -> None:
         self._of = automaton
         self._shortest = shortest
+        self._work = 0
         self._widest = max(automaton.widths, default=0)
         self._classes = _classes(
             [
@@ -243,6 +246,8 @@ class _Determiniser:
         rows: list[list[tuple[Characters, int]]] = []
         finals: list[Follow | None] = []
         while len(rows) < len(subsets):
+            if self._work > _MOST_WORK:
+                raise UnsupportedPattern("this pattern is too large; write it simpler.")
             if len(subsets) > _MOST_STATES:
                 raise UnsupportedPattern(
                     f"this pattern takes more than {_MOST_STATES} states; write it simpler, or as "
@@ -274,6 +279,7 @@ class _Determiniser:
             if thread in seen:
                 continue
             seen.add(thread)
+            self._work += 1
             node, obligations = thread
             pending += [(target, obligations) for target in of.empty[node]]
             for target in of.exact[node]:
@@ -305,6 +311,7 @@ class _Determiniser:
     def _step(self, subset: _Subset, sample: int) -> _Subset:
         of = self._of
         threads, behind, read = subset
+        self._work += len(threads)
         after: list[_Thread] = []
         for node, obligations in threads:
             targets = [target for these, target in of.reads[node] if _contains(these, sample)]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from lave_plugin.grammar.lark import characters
 from lave_plugin.grammar.lark.characters import Characters
+from lave_plugin.grammar.lark.source import UnsupportedPattern
 
 
 class Chars(NamedTuple):
@@ -47,14 +48,6 @@ class ExactText(NamedTuple):
 Pattern = Chars | Joined | Either | Times | Look | ExactText
 
 EMPTY = Joined(())
-
-
-class UnsupportedPattern(ValueError):
-    """A sentence; `at` is the offset in the regular expression, its slash included, where known."""
-
-    def __init__(self, sentence: str, at: int = 0) -> None:
-        super().__init__(sentence)
-        self.at = at
 
 
 def of_text(text: str, ignores_case: bool = False) -> Pattern:

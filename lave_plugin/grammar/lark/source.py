@@ -1,5 +1,8 @@
 """A Lark text, and what is said about a place in it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from lave_plugin.grammar.errors import UnsupportedGrammar
 
 
@@ -13,6 +16,17 @@ class LarkError(UnsupportedGrammar):
         self.sentence = sentence
 
 
+class UnsupportedPattern(ValueError):
+    """A terminal can't be kept: a sentence without its place.
+
+    `at` is the offset in the regular expression, its slash included, where known.
+    """
+
+    def __init__(self, sentence: str, at: int = 0) -> None:
+        super().__init__(sentence)
+        self.at = at
+
+
 class Source:
     """A text whose offsets can be told as line and column, both from 1."""
 
@@ -23,3 +37,11 @@ class Source:
         before = self.text[:at]
         line = before.count("\n") + 1
         return LarkError(line, at - (before.rfind("\n") + 1) + 1, sentence)
+
+    @contextmanager
+    def placed(self, at: int) -> Iterator[None]:
+        """Say where it is if a pattern can't be kept."""
+        try:
+            yield
+        except UnsupportedPattern as error:
+            raise self.error(at + error.at, str(error)) from None

@@ -122,6 +122,7 @@ _TOKEN = re.compile(
 _EXTENDED = re.compile(r"<|@|&|%(?:json|regex|lark|grammar)\b")
 _FLAGS = "imslux"
 _MOST_COPIES = 1 << 16
+_MOST_DEPTH = 64
 
 
 def parse(text: str) -> Grammar:
@@ -170,6 +171,7 @@ class _Parser:
         self._tokens = _tokens(source)
         self._index = 0
         self._grammar = Grammar(source)
+        self._depth = 0
 
     def parse(self) -> Grammar:
         while True:
@@ -391,13 +393,15 @@ class _Parser:
     def _atom(self) -> Expression:
         token = self._take()
         if token.kind == "op":
-            if token.text == "(":
-                inner = self._expansions()
-                self._expect_op(")")
-                return inner
+            self._depth += 1
+            if self._depth > _MOST_DEPTH:
+                raise self._source.error(
+                    token.at, f"brackets are nested deeper than {_MOST_DEPTH}; make rules of them."
+                )
             inner = self._expansions()
-            self._expect_op("]")
-            return Repeat(inner, 0, 1)
+            self._expect_op(")" if token.text == "(" else "]")
+            self._depth -= 1
+            return inner if token.text == "(" else Repeat(inner, 0, 1)
         if token.kind == "regexp":
             pattern, _, flags = token.text[1:].rpartition("/")
             for flag in flags:
