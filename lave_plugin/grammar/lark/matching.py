@@ -102,7 +102,7 @@ class _Automaton:
         for edges in (self.empty, self.reads, self.looks, self.exact):
             edges.append([])
         if len(self.empty) > _MOST_NODES:
-            raise UnsupportedPattern("this pattern is too large.")
+            raise UnsupportedPattern("this pattern is too large; write it simpler, or as a rule.")
         return len(self.empty) - 1
 
     def _add(self, pattern: Pattern, source: int, target: int) -> None:
@@ -247,7 +247,7 @@ class _Determiniser:
         finals: list[Follow | None] = []
         while len(rows) < len(subsets):
             if self._work > _MOST_WORK:
-                raise UnsupportedPattern("this pattern is too large; write it simpler.")
+                raise UnsupportedPattern("this pattern is too large; write it simpler, or as a rule.")
             if len(subsets) > _MOST_STATES:
                 raise UnsupportedPattern(
                     f"this pattern takes more than {_MOST_STATES} states; write it simpler, or as "
