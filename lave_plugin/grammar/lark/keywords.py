@@ -7,6 +7,8 @@ longer identifier. A keyword of higher priority wins against every identifier th
 and one of lower priority never.
 """
 
+from collections.abc import Iterator
+
 from lave_plugin.grammar.lark.characters import negation
 from lave_plugin.grammar.lark.definitions import Terminal
 from lave_plugin.grammar.lark.matching import (
@@ -37,23 +39,10 @@ def keywords_apart(
     LarkError
         If an identifier's pattern is one that can't be kept apart.
     """
-    literals = [terminal for terminal in terminals if terminal.literal]
     found: dict[str, tuple[Matcher | None, Follow]] = {}
-    for identifier in terminals:
-        if identifier.literal is not None:
-            continue
-        with source.placed(identifier.at):
-            matcher = matcher_of(identifier.pattern)
-        keywords = {
-            literal.name: (literal, state)
-            for literal in literals
-            if (state := matcher.run(literal.literal)) is not None
-            and matcher.states[state].final is not None
-        }
-        if not keywords:
-            continue
+    for identifier, matcher, keywords in keywords_of(terminals, source):
         excluded = []
-        for literal, state in keywords.values():
+        for literal, state in keywords:
             if literal.priority < identifier.priority:
                 found[literal.name] = (None, NEVER)
                 continue
@@ -70,6 +59,26 @@ def keywords_apart(
             without = matcher_of(Joined((not_a_keyword, identifier.pattern)))
         found[identifier.name] = (longest(without), FREELY)
     return found
+
+
+def keywords_of(
+    terminals: list[Terminal], source: Source
+) -> Iterator[tuple[Terminal, Matcher, list[tuple[Terminal, int]]]]:
+    """Each identifier with its automaton, and its keywords with the states that they lead to."""
+    literals = [terminal for terminal in terminals if terminal.literal]
+    for identifier in terminals:
+        if identifier.literal is not None:
+            continue
+        with source.placed(identifier.at):
+            matcher = matcher_of(identifier.pattern)
+        keywords = [
+            (literal, state)
+            for literal in literals
+            if (state := matcher.run(literal.literal)) is not None
+            and matcher.states[state].final is not None
+        ]
+        if keywords:
+            yield identifier, matcher, keywords
 
 
 def _not_longer(matcher: Matcher, state: int) -> Follow:

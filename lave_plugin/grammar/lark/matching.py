@@ -31,6 +31,7 @@ from lave_plugin.grammar.lark.source import UnsupportedPattern
 _MOST_STATES = 4096
 _MOST_NODES = 1 << 13
 _MOST_WORK = 1 << 20
+_TOO_LARGE = "this pattern is too large; write it simpler, or as a rule."
 
 
 class Follow(NamedTuple):
@@ -102,7 +103,7 @@ class _Automaton:
         for edges in (self.empty, self.reads, self.looks, self.exact):
             edges.append([])
         if len(self.empty) > _MOST_NODES:
-            raise UnsupportedPattern("this pattern is too large; write it simpler, or as a rule.")
+            raise UnsupportedPattern(_TOO_LARGE)
         return len(self.empty) - 1
 
     def _add(self, pattern: Pattern, source: int, target: int) -> None:
@@ -247,7 +248,9 @@ class _Determiniser:
         finals: list[Follow | None] = []
         while len(rows) < len(subsets):
             if self._work > _MOST_WORK:
-                raise UnsupportedPattern("this pattern is too large; write it simpler, or as a rule.")
+                raise UnsupportedPattern(
+                    "this pattern is too large; write it simpler, or as a rule."
+                )
             if len(subsets) > _MOST_STATES:
                 raise UnsupportedPattern(
                     f"this pattern takes more than {_MOST_STATES} states; write it simpler, or as "
