@@ -1,9 +1,13 @@
 """A choice between texts as a grammar."""
 
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.grammar.literal import quoted
+
+_IMPOSSIBLE = re.compile("[\0\ud800-\udfff]")
 
 
 def ebnf_of_choice(alternatives: Sequence[str]) -> str:
@@ -27,9 +31,14 @@ def ebnf_of_choice(alternatives: Sequence[str]) -> str:
             raise UnsupportedGrammar(
                 f"choice holds {text!r} at place {place}, which is not a text; put it in quotes."
             )
-        if "\0" in text or any(0xD800 <= ord(character) <= 0xDFFF for character in text):
+        if _IMPOSSIBLE.search(text):
             raise UnsupportedGrammar(
                 f"choice holds a character at place {place} that no answer can have (U+0000 or "
                 "half of a surrogate pair); leave it out."
             )
+    return _written(tuple(alternatives))
+
+
+@lru_cache(maxsize=32)  # of one list there may be many requests
+def _written(alternatives: tuple[str, ...]) -> str:
     return f"root ::= {' | '.join(map(quoted, dict.fromkeys(alternatives)))}\n"

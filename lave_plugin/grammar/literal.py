@@ -1,10 +1,15 @@
 """Characters and texts as xgrammar's EBNF writes them."""
 
+import re
+
+_PLAIN = r"A-Za-z0-9 _.,:;!?/<>=(){}*+&%$@~|#'`"
+_NOT_PLAIN = re.compile(rf"[^{_PLAIN}]")
+
 
 def escaped(code: int) -> str:
     """One character in a string or in a class."""
     character = chr(code)
-    if character.isascii() and (character.isalnum() or character in " _.,:;!?/<>=(){}*+&%$@~|#'`"):
+    if not _NOT_PLAIN.match(character):
         return character
     # Not \x..: xgrammar reads as many digits there as come.
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
@@ -12,4 +17,4 @@ def escaped(code: int) -> str:
 
 def quoted(text: str) -> str:
     """A text as a string."""
-    return '"' + "".join(escaped(ord(character)) for character in text) + '"'
+    return '"' + _NOT_PLAIN.sub(lambda found: escaped(ord(found[0])), text) + '"'

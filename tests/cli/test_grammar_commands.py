@@ -36,6 +36,8 @@ CHECKED = [
     ("--json-schema", json.dumps(POINT), '{"x": 1, "y": "up"}', 0, ["valid"]),
     ("--json-schema", json.dumps(POINT), '{"x": 1, "y": "left"}', 1, ["column 16", "d, u"]),
     ("--json-schema", json.dumps(POINT), '{"x": 1,', 1, ['"y":"up"}']),
+    ("--grammar", "json", '{"a": [1]}', 0, ["valid"]),
+    ("--grammar", "json", '{"a": [1,]}', 1, ["column 10: stops", "0]}"]),
     ("--regex", "x" * 300, "x" * 200 + "yz", 1, ["column 201: stops"]),
 ]
 
@@ -82,6 +84,7 @@ BAD_USE = [
     (["explain", "--ebnf", "root ::= Token(5)"], "tokens, of which only a server"),
     (["complete", "--lark", "start: b"], "line 1, column 8: b is not defined"),
     (["complete", "--json-schema", "{"], "--json-schema: "),
+    (["explain", "--grammar", "cobol"], "No grammar named 'cobol' ships"),
 ]
 
 
