@@ -3,6 +3,7 @@
 from lave_plugin.grammar.automaton import DEAD, Automaton
 
 _CONTROLS = {0x09: "a tab", 0x0A: "a new line", 0x0D: "a carriage return"}
+_UNCLEAR = {0x20: "a blank", 0x2C: "a comma"}
 _MOST_SHOWN = 12
 
 
@@ -71,7 +72,7 @@ def _range_in_words(low: int, high: int) -> list[str]:
 def _in_words(byte: int) -> str:
     if byte in _CONTROLS:
         return _CONTROLS[byte]
-    if byte == 0x20:
-        return "a blank"
+    if byte in _UNCLEAR:
+        return _UNCLEAR[byte]
     character = chr(byte)
     return character if 0x20 < byte < 0x7F else repr(character)

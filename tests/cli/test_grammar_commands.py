@@ -171,6 +171,7 @@ WORDS = [
     (r"[\x01-\x7f]", "a blank to ~, a tab, a new line, a carriage return"),
     (r"[\n\t]", "a tab, a new line"),
     ("abc|d", "a, d"),
+    ("[,;]", "a comma, ;"),
     ("abc", "'abc'"),
     ("a?", "a, the end of the text"),
     ("[acegikmoqsuwy0246]", "0, 2, 4, 6, a, c, e, g, i, k, m, o, and others"),
