@@ -1,6 +1,7 @@
 """Lark in tables: what each feature means, what is refused and where, what is taken for Lark."""
 
 import re
+import time
 
 import pytest
 import xgrammar
@@ -238,3 +239,25 @@ def test_what_xgrammar_prints_is_never_lark(compiler):
         printed = str(compiler.compile_grammar(lark_to_ebnf(case[1])).grammar)
         assert not is_lark(printed)
         assert re.match(r"root ::=", printed)
+
+
+HOSTILE = [
+    "root" + " " * 100_000 + "::= x",
+    "start: /" + "\\" * 50_001,
+    'start: "' + "\\" * 50_001,
+    "start: " + "(" * 5000,
+    "start: A0\n" + "\n".join(f"A{'B' * i}: A{'B' * (i + 1)}~2" for i in range(60)) + '\nA0: "x"',
+    "start: A\n" + "\n".join(f"A{'B' * i}: A{'B' * (i + 1)} A{'B' * (i + 1)}" for i in range(60)),
+    "start: /(?!x)(a{1,250}){1,250}/",
+    "start: /(?:(?!a.{14}b)[ab])*/",
+    'start: t{"a"}\nt{x}: t{t{x}}',
+]
+
+
+@pytest.mark.parametrize("place", range(len(HOSTILE)))
+def test_a_text_that_would_take_for_ever_is_refused_soon(place):
+    begin = time.perf_counter()
+    is_lark(HOSTILE[place])
+    with pytest.raises(LarkError):
+        lark_to_ebnf(HOSTILE[place])
+    assert time.perf_counter() - begin < 10

@@ -16,10 +16,9 @@ from lave_plugin.grammar.lark.syntax import Extension, parse
 
 __all__ = ["LarkError", "is_lark", "lark_to_ebnf"]
 
-_BLANK = r"(?:\s|(?://|\#)[^\n]*(?:\n|$))*"
-_LARK = re.compile(
-    rf"{_BLANK}(?:%[a-z]|[!?]|_?[A-Za-z]\w*\s*(?:\{{[\w\s,]*\}}|\[[^\]]*\])?(?:\.-?\d+)?\s*:(?!:=))"
-)
+_BLANK = r"(?:\s|(?://|\#)[^\n]*+(?:\n|$))*+"
+_HEAD = r"_?[A-Za-z]\w*+\s*+(?:\{[\w\s,]*+\}|\[[^\]]*+\])?(?:\.-?\d++)?\s*+:(?!:=)"
+_LARK = re.compile(rf"{_BLANK}(?:%[a-z]|[!?]|{_HEAD})")
 
 
 def is_lark(text: str) -> bool:

@@ -5,7 +5,7 @@ import sys
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 
 from lave_plugin.grammar.utf8 import CodePointRange, complement, normalise_ranges
 
@@ -63,6 +63,7 @@ def _everything() -> str:
     return codes.tobytes().decode("utf-32-le" if sys.byteorder == "little" else "utf-32-be")
 
 
+@lru_cache(maxsize=4096)
 def any_case(these: Characters) -> Characters:
     """These, and what `re.IGNORECASE` takes for one of them."""
     more = [
@@ -81,14 +82,11 @@ def _cased() -> list[tuple[int, list[int]]]:
     same = defaultdict(set)
     for code in range(0x1E944):
         character = chr(code)
-        lower = character.lower()
-        if len(lower) == 1 and lower != character:
-            same[lower] |= {character, lower}
-    for group in list(same.values()):  # one upper case for two letters, such as s and long s
-        for character in list(group):
-            if len(character.upper()) == 1:
-                group.add(character.upper())
-    same["s"].add("ſ")
+        upper, lower = character.upper(), character.lower()
+        if upper != lower:
+            folded = upper.lower() if len(upper) == 1 else lower
+            same[folded if len(folded) == 1 else character].add(character)
+    same["i"] |= {"İ", "ı"}  # which only `re` takes for an i
     pairs = []
     for group in same.values():
         for character in group:
