@@ -11,6 +11,7 @@ from lave_plugin.grammar.automaton import Automaton
 from lave_plugin.grammar.by_bytes import compile_text
 from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.grammar.implementation import states_of_text
+from lave_plugin.options import LaveOptions
 
 BAD_USE = 2
 INVALID = 1
@@ -86,7 +87,9 @@ def subject_of(
     if len(rest) > most_files:
         fail(f"one argument too many: {rest[most_files]}.")
     try:
-        normal_form = str(compile_text(kind, text).grammar)
+        # As a server has it by default.
+        compiled = compile_text(kind, text, LaveOptions.json_max_whitespace)
+        normal_form = str(compiled.grammar)
         automaton = states_of_text(normal_form)
     except UnsupportedGrammar as error:
         fail(f"{name}: {error}")

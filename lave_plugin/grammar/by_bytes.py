@@ -11,13 +11,19 @@ import xgrammar
 from lave_plugin.grammar.caret import move_carets_in_ebnf, move_carets_in_regex
 from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.grammar.lark import is_lark, lark_to_ebnf
-from lave_plugin.options import LaveOptions
-
-KINDS = ("json_schema", "regex", "ebnf", "lark")
 
 
-def compile_text(kind: str, text: str) -> xgrammar.CompiledGrammar:
-    """Compile a grammar of one of the `KINDS`; `ebnf` may be Lark, as in a request.
+def compile_text(
+    kind: str, text: str, json_max_whitespace: int | None = None
+) -> xgrammar.CompiledGrammar:
+    """Compile a grammar; the kinds are json_schema, regex, ebnf (or Lark, as in a request), lark.
+
+    Parameters
+    ----------
+    kind, text
+        What the text is, and the text.
+    json_max_whitespace
+        Characters of whitespace in a row that a schema's JSON may have between its parts.
 
     Raises
     ------
@@ -26,8 +32,7 @@ def compile_text(kind: str, text: str) -> xgrammar.CompiledGrammar:
     """
     try:
         if kind == "json_schema":
-            limit = LaveOptions.json_max_whitespace
-            return _compiler().compile_json_schema(text, max_whitespace_cnt=limit)
+            return _compiler().compile_json_schema(text, max_whitespace_cnt=json_max_whitespace)
         if kind == "regex":
             return _compiler().compile_regex(move_carets_in_regex(text))
         if kind == "lark" or is_lark(text):

@@ -7,10 +7,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lave_plugin.grammar.lark.characters import any_case, category, characters
-from lave_plugin.grammar.lark.compile import first_characters
 from lave_plugin.grammar.lark.matching import matcher_of
 from lave_plugin.grammar.lark.pattern import of_regexp
 from lave_plugin.grammar.lark.source import UnsupportedPattern
+from lave_plugin.grammar.lark.terminals import first_characters
 
 LETTERS = "ab-"
 TEXTS = ["".join(text) for n in range(5) for text in itertools.product(LETTERS, repeat=n)]

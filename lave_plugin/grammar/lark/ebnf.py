@@ -35,18 +35,23 @@ class Rep(NamedTuple):
 
 Tree = Text | Ref | Seq | Alt | Rep
 
+ROOT = ""
+"""The name of the first rule; no rule of Lark has it."""
 NOTHING = Seq(())
 IMPOSSIBLE = Alt(())
 
 
-def write(rules: dict[str, Tree], root: str) -> str:
-    """The grammar as EBNF, without what derives no text and what the root doesn't reach."""
+def write(rules: dict[str, Tree]) -> str:
+    """The grammar as EBNF, without what derives no text and what the root doesn't reach.
+
+    Empty if the root derives no text.
+    """
     productive = _productive(rules)
-    if root not in productive:
+    if ROOT not in productive:
         return ""
     names = _Names()
-    names.of(root)
-    lines, written, pending = [], {root}, [root]
+    names.of(ROOT)
+    lines, written, pending = [], {ROOT}, [ROOT]
     while pending:
         name = pending.pop()
         tree = _without(rules[name], productive)
