@@ -2,7 +2,7 @@
 
 import typer
 
-from lave_plugin.cli import demo, doctor
+from lave_plugin.cli import check, complete, demo, doctor, explain
 
 app = typer.Typer(
     help="Grammar-constrained decoding for diffusion language models in SGLang.",
@@ -14,6 +14,9 @@ app = typer.Typer(
 
 app.command()(demo.demo)
 app.command()(doctor.doctor)
+app.command()(check.check)
+app.command()(complete.complete)
+app.command()(explain.explain)
 
 
 def main() -> None:

@@ -10,7 +10,12 @@ from sglang.srt.managers.schedule_batch import FINISH_ABORT
 
 from lave_plugin.engines.sglang.config import NOT_COVERED
 from lave_plugin.engines.sglang.grammars import LaveGrammar, constraint_of, thinking_of
-from lave_plugin.engines.sglang.parameters import named_grammar, names_grammar, options_of, seed_of
+from lave_plugin.engines.sglang.parameters import (
+    ebnf_of_own_constraint,
+    options_of,
+    own_constraint,
+    seed_of,
+)
 from lave_plugin.grammar.vocabulary import UNSPELLABLE
 from lave_plugin.options import InvalidOptions
 from lave_plugin.session import Session
@@ -24,25 +29,22 @@ scheduler's thread; beyond this that would be felt by everybody."""
 _FIELDS = ("json_schema", "regex", "ebnf", "structural_tag")
 
 
-NAMED = "lave.grammar"
-"""What a sentence calls the constraint of a request that names a grammar."""
-
-
 def constraint_field(request: Any) -> str | None:
     """The parameter that constrains ``request``, if one does."""
     for name in _FIELDS:
         if getattr(request.sampling_params, name) is not None:
-            return NAMED if names_grammar(request) else name
+            own = own_constraint(request)
+            return f"lave.{own}" if own else name
     return None
 
 
-def put_named_grammar(request: Any) -> None:
-    """Let a grammar that ``request`` names be its constraint, where the engine looks for one.
+def put_own_constraint(request: Any) -> None:
+    """Let what constrains ``request`` under ``lave`` stand where the engine looks for it.
 
     Raises:
-        InvalidOptions: if there is no such grammar, or the request has another constraint.
+        InvalidOptions: if that is no constraint, or the request has another one.
     """
-    text = named_grammar(request)
+    text = ebnf_of_own_constraint(request)
     if text is None:
         return
     parameters = request.sampling_params
@@ -50,7 +52,8 @@ def put_named_grammar(request: Any) -> None:
         # Requests of one batch may share their parameters: there it is written already.
         if getattr(parameters, name) not in (None, text):
             raise InvalidOptions(
-                f"{NAMED} and {name} are two constraints, and a request has one: leave one out."
+                f"lave.{own_constraint(request)} and {name} are two constraints, and a request "
+                "has one: leave one out."
             )
     parameters.ebnf = text
 
@@ -59,12 +62,12 @@ def validate_request(result: str | None, dllm_config, request) -> str | None:
     """Hook behind ``DllmConfig.validate_request``: a sentence refuses the request with 400.
 
     It runs before the engine looks at the request's constraint, so a grammar that the request
-    names is put there.
+    names, or a choice, is put there.
     """
     if result is not None:
         return result
     try:
-        put_named_grammar(request)
+        put_own_constraint(request)
     except InvalidOptions as error:
         return str(error)
     field = constraint_field(request)

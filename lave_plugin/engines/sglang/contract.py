@@ -127,7 +127,7 @@ HOOKS = (
         admission.validate_request,
         ("self", "req"),
         "answers 400 to what cannot be enforced, before anything is compiled, and puts a grammar "
-        "that the request names where the engine looks for one",
+        "that the request names, or a choice, where the engine looks for one",
     ),
     Hook(
         "sglang.srt.dllm.mixin.scheduler.SchedulerDllmMixin.get_new_batch_dllm",

@@ -23,6 +23,7 @@ from lave_plugin.grammar.caret import move_carets_in_ebnf, move_carets_in_regex
 from lave_plugin.grammar.compiler import OBJECT_OR_ARRAY, automaton_of
 from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.grammar.implementation import states_over
+from lave_plugin.grammar.lark import LarkError, is_lark, lark_to_ebnf
 from lave_plugin.grammar.structural_tag import misread_in_repeat
 from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.grammar.vocabulary import Vocabulary
@@ -168,7 +169,17 @@ def build_automata_with_grammars(result: None, manager, scheduler) -> None:
     backend._from_context = from_context_with_states
     # What the user wrote, in a form that xgrammar does not misread (grammar/caret.py).
     dispatch_ebnf, dispatch_regex = backend.dispatch_ebnf, backend.dispatch_regex
-    backend.dispatch_ebnf = lambda source: dispatch_ebnf(move_carets_in_ebnf(source))
+
+    def dispatch_ebnf_or_lark(source):
+        if not is_lark(source):
+            return dispatch_ebnf(move_carets_in_ebnf(source))
+        try:
+            return dispatch_ebnf(lark_to_ebnf(source, backend._tokenizer_info))
+        except LarkError as error:
+            logger.warning("refused a Lark grammar: %s", error)
+            return InvalidGrammarObject(str(error))
+
+    backend.dispatch_ebnf = dispatch_ebnf_or_lark
     backend.dispatch_regex = lambda source: dispatch_regex(move_carets_in_regex(source))
     bound_whitespace(backend, scheduler.dllm_config.lave_options.json_max_whitespace)
     dispatch_structural_tag = backend.dispatch_structural_tag

@@ -8,6 +8,8 @@ from hashlib import blake2b
 from typing import Any
 
 from lave_plugin import grammars
+from lave_plugin.grammar.choice import ebnf_of_choice
+from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.options import InvalidOptions, LaveOptions
 from lave_plugin.sampling import Sampling
 
@@ -50,15 +52,15 @@ def options_of(request: Any, of_server: LaveOptions) -> LaveOptions:
     the method is the server's.
 
     Raises:
-        InvalidOptions: for anything else under ``lave`` but the name of a grammar, and for a
-            strategy that is none.
+        InvalidOptions: for anything else under ``lave`` but a constraint, and for a strategy that
+            is none.
     """
-    chosen = {name: value for name, value in _of_lave(request).items() if name != "grammar"}
+    chosen = {name: value for name, value in _of_lave(request).items() if name not in _CONSTRAINTS}
     if unknown := sorted(str(name) for name in chosen if name != "strategy"):
         raise InvalidOptions(
             f"custom_params: lave.{unknown[0]} is nothing that a request can choose; it can "
-            "choose lave.strategy and lave.grammar, and the rest stands in the server's "
-            "--dllm-algorithm-config."
+            f"choose lave.strategy, lave.{' or lave.'.join(_CONSTRAINTS)}, and the rest stands in "
+            "the server's --dllm-algorithm-config."
         )
     try:
         return replace(of_server, **chosen)
@@ -66,28 +68,41 @@ def options_of(request: Any, of_server: LaveOptions) -> LaveOptions:
         raise InvalidOptions(f"custom_params: {error}") from None
 
 
-def names_grammar(request: Any) -> bool:
-    """Whether the request names a grammar: ``custom_params: {"lave": {"grammar": ...}}``.
+def own_constraint(request: Any) -> str | None:
+    """The name of what constrains ``request`` under ``custom_params: {"lave": ...}``, if anything.
 
     Raises:
-        InvalidOptions: for something under ``lave`` that is no object.
+        InvalidOptions: for something under ``lave`` that is no object, and for two constraints.
     """
-    return _of_lave(request).get("grammar") is not None
+    given = [name for name in _CONSTRAINTS if _of_lave(request).get(name) is not None]
+    if len(given) > 1:
+        raise InvalidOptions(
+            f"lave.{given[0]} and lave.{given[1]} are two constraints, and a request has one: "
+            "leave one out."
+        )
+    return given[0] if given else None
 
 
-def named_grammar(request: Any) -> str | None:
-    """The EBNF of the grammar that the request names, if it names one.
+def ebnf_of_own_constraint(request: Any) -> str | None:
+    """That constraint in EBNF.
 
     Raises:
-        InvalidOptions: for something under ``lave`` that is no object, and an unknown name.
+        InvalidOptions: as ``own_constraint``, and where the constraint is not one.
     """
-    if not names_grammar(request):
+    name = own_constraint(request)
+    if name is None:
         return None
     try:
-        _, text = grammars.load(_of_lave(request)["grammar"])
-    except grammars.UnknownGrammar as error:
-        raise InvalidOptions(f"custom_params: lave.grammar: {error}") from None
-    return text
+        return _CONSTRAINTS[name](_of_lave(request)[name])
+    except (grammars.UnknownGrammar, UnsupportedGrammar) as error:
+        raise InvalidOptions(f"custom_params: lave.{name}: {error}") from None
+
+
+def _text_of_grammar(name: Any) -> str:
+    return grammars.load(name)[1]
+
+
+_CONSTRAINTS = {"grammar": _text_of_grammar, "choice": ebnf_of_choice}
 
 
 def _of_lave(request: Any) -> Mapping[str, Any]:
