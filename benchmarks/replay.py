@@ -156,13 +156,13 @@ class TimedCutter(CandidateCutter):
 
     seconds = 0.0
 
-    def best(self, *arguments):
+    def best(self, *arguments, **named):
         with self._timed():
-            return super().best(*arguments)
+            return super().best(*arguments, **named)
 
-    def cut(self, *arguments):
+    def cut(self, *arguments, **named):
         with self._timed():
-            return super().cut(*arguments)
+            return super().cut(*arguments, **named)
 
     @contextmanager
     def _timed(self) -> Iterator[None]:

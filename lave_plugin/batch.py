@@ -13,7 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from lave_plugin.candidates import CandidateArrays, CandidateCutter, Candidates
+from lave_plugin.candidates import (
+    CandidateArrays,
+    CandidateCutter,
+    Candidates,
+    most_probable,
+)
 from lave_plugin.canvas import MASKED, Canvas
 from lave_plugin.grammar import room
 from lave_plugin.sampling import Draw
@@ -121,20 +126,18 @@ class _Step:
         self.threshold = threshold
         self.errors: dict[int, Exception] = {}
         self.special = [row.session.tokens.special_tokens for row in rows]
-        if [row.index for row in rows] == list(range(len(before))):
-            self.logits = logits  # all of the batch: spare the copy
-        else:
-            indices = torch.tensor([row.index for row in rows], device=before.device)
-            before, after, self.logits = before[indices], after[indices], logits[indices]
-        best = self.logits.argmax(-1)
+        # The logits stay where they are: copying a row's would take as long as reading them.
+        self.logits = logits
+        self.index = np.array([row.index for row in rows], dtype=np.int64)
+        best = most_probable(logits, self.index.tolist())
         self.rankings: dict[int, torch.Tensor] = {}
         for place, row in enumerate(rows):
             if row.index in drawn:
-                best[place] = drawn[row.index].tokens
+                best[row.index] = drawn[row.index].tokens
                 self.rankings[place] = drawn[row.index].ranking
         # One copy to the host for the three.
         arrays = torch.stack((before, after, best)).cpu().numpy()
-        self.before, after, self.best = arrays.astype(np.int32)
+        self.before, after, self.best = arrays[:, self.index].astype(np.int32)
         self.first = np.array([row.first for row in rows], dtype=np.int64)
         in_answer = self._behind(self.first)
         self.owed = in_answer & (self.before == mask_id)
@@ -203,7 +206,7 @@ class _Step:
                 never[place] &= ~np.isin(self.best[place], sorted(special))
         if never.any():
             at = np.stack(never.nonzero())
-            self.best[never] = self.cutter.best(self.logits, at, self.special)
+            self.best[never] = self.cutter.best(self.logits, at, self.special, index=self.index)
         self.proposed = np.where(commits, self.best, self.proposed)
 
     def _cut(self, places: np.ndarray) -> CandidateArrays:
@@ -213,11 +216,13 @@ class _Step:
             if place in self.rankings
         }
         special = [self.special[place] for place in places]
-        logits, masked, best = self.logits[places], self.masked[places], self.best[places]
-        return self.cutter.cut(logits, masked, best, rankings, special)
+        masked, best, index = self.masked[places], self.best[places], self.index[places]
+        return self.cutter.cut(self.logits, masked, best, rankings, special, index=index)
 
     def _ranking(self, place: int) -> torch.Tensor:
-        return self.rankings.get(place, self.logits[place])
+        """``[block, vocabulary]``, what the candidates of a row are ranked by."""
+        ranking = self.rankings.get(place)
+        return self.logits[self.index[place]] if ranking is None else ranking
 
     def _step_together(self, places: np.ndarray) -> None:
         from lave_plugin.strategies import batched

@@ -102,11 +102,36 @@ class Candidates:
         yield from self.cutter.by_rank(self.ranking[position], limit, self.special)
 
 
+def most_probable(logits: torch.Tensor, rows: Sequence[int]) -> torch.Tensor:
+    """The most probable token at each position of some rows, the first one of equals.
+
+    Args:
+        logits: ``[batch, block, vocabulary]``.
+
+    Returns:
+        int64 ``[batch, block]`` on the same device; whatever it likes in other rows.
+    """
+    if logits.device.type != "cpu":
+        return logits.argmax(-1)
+    best = torch.zeros(logits.shape[:2], dtype=torch.int64)
+    for row in rows:
+        best[row] = _argmax(logits[row])
+    return best
+
+
+def _argmax(logits: torch.Tensor) -> torch.Tensor:
+    """``logits.argmax(-1)``, for which NumPy takes a tenth of the time or less on a CPU."""
+    if logits.device.type == "cpu" and logits.dtype == torch.float32:
+        return torch.from_numpy(logits.numpy().argmax(-1))
+    return logits.argmax(-1)
+
+
 class CandidateCutter:
     """Cuts candidates from logits for one vocabulary.
 
     Where rows are given, ``special`` may be as well: for each row the tokens without text
-    that its grammar names.
+    that its grammar names; and ``index``, where in the logits each row stands, if they hold
+    others besides.
 
     Args:
         vocabulary: of the model; ids without text that end nothing are no candidates, but
@@ -165,7 +190,12 @@ class CandidateCutter:
         return self._fill_never(picked, [0] * len(picked), [special]).log_softmax(-1)
 
     def best(
-        self, logits: torch.Tensor, at: np.ndarray, special: Sequence[frozenset[int]] = ()
+        self,
+        logits: torch.Tensor,
+        at: np.ndarray,
+        special: Sequence[frozenset[int]] = (),
+        *,
+        index: np.ndarray | None = None,
     ) -> np.ndarray:
         """The most probable candidate of some positions.
 
@@ -173,9 +203,11 @@ class CandidateCutter:
             logits: ``[rows, block, vocabulary]``.
             at: int64 ``[2, positions]``, rows and columns.
         """
-        rows, columns = torch.from_numpy(at).to(logits.device)
-        picked = self._fill_never(logits[rows, columns], at[0].tolist(), special)
-        return picked.argmax(-1).cpu().numpy()
+        rows, columns = at
+        in_logits = np.stack((rows if index is None else index[rows], columns))
+        picked = logits[tuple(torch.from_numpy(in_logits).to(logits.device))]
+        self._fill_never(picked, rows.tolist(), special)
+        return _argmax(picked).cpu().numpy()
 
     def by_rank(
         self, ranking: torch.Tensor, limit: int, special: frozenset[int] = frozenset()
@@ -195,6 +227,8 @@ class CandidateCutter:
         first: np.ndarray,
         rankings: Mapping[int, torch.Tensor] = NONE,
         special: Sequence[frozenset[int]] = (),
+        *,
+        index: np.ndarray | None = None,
     ) -> CandidateArrays:
         """Candidates of several rows.
 
@@ -210,9 +244,11 @@ class CandidateCutter:
         tokens = np.full((*masked.shape, top_k + 1), -1, dtype=np.int32)
         probabilities = np.zeros(tokens.shape, dtype=np.float32)
         rows, columns = masked.nonzero()
-        at = torch.from_numpy(np.stack((rows, columns, first[rows, columns]))).to(logits.device)
-        # Indexing has made a copy.
-        picked = self._fill_never(logits[at[0], at[1]].float(), rows.tolist(), special)
+        in_logits = rows if index is None else index[rows]
+        at = np.stack((rows, columns, first[rows, columns], in_logits))
+        at = torch.from_numpy(at).to(logits.device)
+        # Indexing has made a copy, the only one.
+        picked = self._fill_never(logits[at[3], at[1]].float(), rows.tolist(), special)
         log_probabilities = torch.log_softmax(picked, dim=-1)
         ranking = log_probabilities.clone() if rankings else log_probabilities
         for row, of_row in rankings.items():

@@ -54,10 +54,10 @@ class LaveOptions:
     is not sure how to go on may else fill its whole answer with blanks. ``None`` for no
     limit; the engine's --constrained-json-max-whitespace-cnt goes first."""
     lookahead: Lookahead = "guided"
-    """``guided``: depth first, most probable token first, exact over the candidates.
-    ``sampled``: the paper's independent fillings."""
+    """``guided``: best first, exact over the candidates.
+    ``sampled``: the paper's Algorithm 1 as it stands (see ``strategies.sampled``)."""
     samples: int = 10
-    """Fillings that one sampled lookahead draws (N)."""
+    """Distinct fillings that one sampled lookahead draws (N)."""
     strategy: Strategy = "lave"
     """How a step decides; a request may choose another. ``lave``, ``sequential``, ``map`` and
     ``posterior`` end every answer valid. ``intersection`` may not, and ``none`` does not try."""

@@ -15,6 +15,7 @@ from lave_plugin.strategies.lave import Lave, Proposals
 from lave_plugin.strategies.map import MostProbable
 from lave_plugin.strategies.none import Unconstrained
 from lave_plugin.strategies.posterior import Posterior
+from lave_plugin.strategies.sampled import Sampled
 from lave_plugin.strategies.sequential import Sequential
 from lave_plugin.thinking import Thinking
 
@@ -40,6 +41,12 @@ _STRATEGIES = {
     "none": Unconstrained,
 }
 _MAY_END_INVALID = ("intersection", "none")
+
+
+def _alone(tokens: TokenAutomaton, options: LaveOptions, seed: int) -> Strategy:
+    if (options.strategy, options.lookahead) == ("lave", "sampled"):
+        return Sampled(tokens, options, seed)
+    return _STRATEGIES[options.strategy](tokens, options, seed)
 
 
 def _goes_together(tokens: TokenAutomaton, options: LaveOptions) -> bool:
@@ -81,9 +88,7 @@ class Session:
         self.thinking = thinking
         self.batched = _goes_together(tokens, options)
         self.strategy: Strategy | BatchedLave = (
-            _together(tokens, options)
-            if self.batched
-            else _STRATEGIES[options.strategy](tokens, options, seed)
+            _together(tokens, options) if self.batched else _alone(tokens, options, seed)
         )
         self._name = options.strategy
         self._may_end_invalid = options.strategy in _MAY_END_INVALID

@@ -1,14 +1,17 @@
-"""Structural tags that xgrammar misreads, found before xgrammar reads them.
+"""What is done to structural tags before xgrammar reads them.
 
-xgrammar 0.2.7 resolves the tokens of a structural tag in a pass that does not look inside `repeat`:
-there `exclude_tokens` are lost without a word, and `token_dispatch` ends the process.
+Some it misreads: xgrammar 0.2.7 resolves the tokens of a structural tag in a pass that does not
+look inside `repeat`, so there `exclude_tokens` are lost without a word, and `token_dispatch` ends
+the process. And whitespace in JSON inside a tag has a limit only where the tag says so.
 """
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 _WITH_EXCLUSIONS = {"exclude_token", "any_tokens"}
 _WITH_TRIGGERS = {"token_dispatch", "token_triggered_tags"}
+_WITH_SCHEMA = {"json_schema", "qwen_xml_parameter"}
 
 
 def misread_in_repeat(source: str) -> str | None:
@@ -16,23 +19,74 @@ def misread_in_repeat(source: str) -> str | None:
 
     `source` is the structural tag as the user wrote it; what is no JSON is left to xgrammar.
     """
+    for value, in_repeat in _objects(_parsed(source)):
+        kind = value.get("type")
+        if in_repeat and (
+            kind in _WITH_TRIGGERS or (kind in _WITH_EXCLUSIONS and value.get("exclude_tokens"))
+        ):
+            return kind
+    return None
+
+
+def with_bounded_whitespace(source: str, limit: int) -> str:
+    """The same structural tag with at most `limit` characters of whitespace in a row in JSON.
+
+    A format that sets its own `max_whitespace_cnt` keeps it. The legacy form (`structures` and
+    `triggers`), which has no place for it, becomes the `triggered_tags` that it stands for. What
+    is no structural tag is left for xgrammar to refuse.
+    """
+    tag = _parsed(source)
+    if not isinstance(tag, dict):
+        return source
+    if tag.get("structures") is not None:
+        tag = _without_legacy(tag)
+        if tag is None:
+            return source
+    for value, _ in _objects(tag):
+        if value.get("type") in _WITH_SCHEMA and value.get("max_whitespace_cnt") is None:
+            value["max_whitespace_cnt"] = limit
+    return json.dumps(tag)
+
+
+def _without_legacy(tag: dict) -> dict | None:
+    """As SGLang's `dispatch_structural_tag` reads the legacy form; `None` if it is none."""
     try:
-        tag = json.loads(source)
+        tags = [
+            {
+                "type": "tag",
+                "begin": structure["begin"],
+                "content": {
+                    "type": "json_schema",
+                    "json_schema": {} if structure.get("schema") is None else structure["schema"],
+                },
+                "end": structure["end"],
+            }
+            for structure in tag["structures"]
+        ]
+        triggered = {"type": "triggered_tags", "triggers": tag["triggers"], "tags": tags}
+    except (KeyError, TypeError, AttributeError):
+        return None
+    triggered["at_least_one"] = tag.get("at_least_one", False)
+    return {"type": "structural_tag", "format": triggered}
+
+
+def _parsed(source: str) -> Any:
+    try:
+        return json.loads(source)
     except ValueError:
         return None
-    pending: list[tuple[Any, bool]] = [(tag, False)]
+
+
+def _objects(tag: Any) -> Iterator[tuple[dict, bool]]:
+    """All objects of a tag but those of its schemas, each with whether a `repeat` holds it."""
+    pending = [(tag, False)]
     while pending:
         value, in_repeat = pending.pop()
         if isinstance(value, list):
             pending += [(each, in_repeat) for each in value]
         if not isinstance(value, dict):
             continue
+        yield value, in_repeat
         kind = value.get("type")
-        if kind in ("json_schema", "qwen_xml_parameter"):
-            continue  # a schema may have properties of any name
-        if in_repeat and (
-            kind in _WITH_TRIGGERS or (kind in _WITH_EXCLUSIONS and value.get("exclude_tokens"))
-        ):
-            return kind
-        pending += [(each, in_repeat or kind == "repeat") for each in value.values()]
-    return None
+        if kind not in _WITH_SCHEMA:  # a schema may have properties of any name
+            pending += [(each, in_repeat or kind == "repeat") for each in value.values()]

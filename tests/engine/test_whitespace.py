@@ -18,6 +18,21 @@ def widest_blank(text: str) -> int:
     return max(map(len, re.findall(r"\s*", STRING.sub('""', text))))
 
 
+SCHEMA = {"type": "object", **PAIR}
+CONSTRAINTS = {
+    "any JSON": {"json_schema": "$$ANY$$"},
+    "schema": {"json_schema": json.dumps(SCHEMA)},
+    "structural tag": {
+        "structural_tag": json.dumps(
+            {
+                "type": "structural_tag",
+                "format": {"type": "json_schema", "json_schema": SCHEMA},
+            }
+        )
+    },
+}
+
+
 @pytest.fixture(scope="module", params=[2, None], ids=["bounded", "unbounded"])
 def limit(request) -> int | None:
     return request.param
@@ -37,14 +52,14 @@ def url(serve, small_random_checkpoint, limit) -> str:
     ).url
 
 
-@pytest.mark.parametrize("schema", ["$$ANY$$", json.dumps({"type": "object", **PAIR})])
-def test_blanks(url, limit, schema):
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_blanks(url, limit, name):
     """Without the limit the noise of a random model shows that it would matter."""
     bodies = [
         {
             "text": f"{seed} {{",
             "sampling_params": {
-                "json_schema": schema,
+                **CONSTRAINTS[name],
                 "max_new_tokens": 60,
                 "temperature": 1.0,
                 "sampling_seed": seed,

@@ -24,7 +24,7 @@ from lave_plugin.grammar.compiler import OBJECT_OR_ARRAY, automaton_of
 from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.grammar.implementation import states_over
 from lave_plugin.grammar.lark import LarkError, is_lark, lark_to_ebnf
-from lave_plugin.grammar.structural_tag import misread_in_repeat
+from lave_plugin.grammar.structural_tag import misread_in_repeat, with_bounded_whitespace
 from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.grammar.vocabulary import Vocabulary
 from lave_plugin.session import Session
@@ -205,10 +205,14 @@ def bound_whitespace(backend: XGrammarGrammarBackend, limit: int | None) -> None
         backend.max_whitespace_cnt = limit
     if backend.max_whitespace_cnt is None:
         return
-    dispatch_json = backend.dispatch_json
+    dispatch_json, dispatch_structural_tag = backend.dispatch_json, backend.dispatch_structural_tag
     # The builtin grammar has no limit; the same as a schema has.
     backend.dispatch_json = lambda source: dispatch_json(
         OBJECT_OR_ARRAY if source == ANY_JSON else source
+    )
+    # The engine's own limit does not reach into structural tags.
+    backend.dispatch_structural_tag = lambda source: dispatch_structural_tag(
+        with_bounded_whitespace(source, backend.max_whitespace_cnt)
     )
 
 
