@@ -65,6 +65,7 @@ class Automaton(_native.Automaton):
             token_sets=rules.token_sets,
             token_edges=array("i", chain.from_iterable(_by_node(rules.token_edges))),
             token_budgets=array("i", chain.from_iterable(rules.token_budgets.items())),
+            character_budgets=array("i", chain.from_iterable(rules.character_budgets.items())),
         )
         self.token_classes = TokenClasses(rules.token_sets)
 

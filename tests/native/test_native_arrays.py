@@ -83,6 +83,14 @@ BAD_RULES = {
     "half a budget": {"token_budgets": array("i", [0])},
     "negative budget": {"token_budgets": array("i", [0, -1])},
     "budget below the shortest string": {"token_budgets": array("i", [0, 1])},
+    "characters of no rule": {"character_budgets": array("i", [-1, 9])},
+    "half a budget of characters": {"character_budgets": array("i", [0])},
+    "negative budget of characters": {"character_budgets": array("i", [0, -1])},
+    "characters below the shortest string": {"character_budgets": array("i", [0, 1])},
+    "characters of tokens": {
+        "token_edges": array("i", [0, 0, 2]),
+        "character_budgets": array("i", [0, 9]),
+    },
     "budget of a rule that refers to another": {
         "rule_begins": array("i", [0, 1, 1, 1]),
         "rule_edges": array("i", [0, 1]),
@@ -131,6 +139,8 @@ def test_any_rules(data):
         arrays["token_sets"] = [(data.draw(numbers), data.draw(st.booleans()))]
         arrays["token_edges"] = array("i", data.draw(numbers))
         arrays["token_budgets"] = array("i", data.draw(numbers))
+    if data.draw(st.booleans()):
+        arrays["character_budgets"] = array("i", data.draw(numbers))
     try:
         automaton = _native.Automaton(**arrays, root=data.draw(st.integers(-1, 2)), max_states=50)
         automaton.run(automaton.start, bytes(data.draw(st.lists(st.sampled_from(b"abc")))))

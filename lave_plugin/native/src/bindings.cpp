@@ -93,7 +93,8 @@ std::shared_ptr<Automaton> make_automaton(
     const py::buffer& rule_edges, const py::buffer& final, const py::buffer& start,
     std::int64_t root, std::int64_t max_states,
     const std::vector<std::pair<std::vector<std::int32_t>, bool>>& token_sets,
-    const std::optional<py::buffer>& token_edges, const std::optional<py::buffer>& token_budgets) {
+    const std::optional<py::buffer>& token_edges, const std::optional<py::buffer>& token_budgets,
+    const std::optional<py::buffer>& character_budgets) {
     if (max_states < 1) throw py::value_error("max_states must be at least 1");
     const Array<std::int32_t> a(byte_begins, "byte_begins", {kAnyLength});
     const Array<std::int32_t> b(byte_edges, "byte_edges", {kAnyLength});
@@ -104,7 +105,7 @@ std::shared_ptr<Automaton> make_automaton(
     RawRules raw{a.data(), a.size(), b.data(), b.size(), c.data(), c.size(), d.data(),
                  d.size(), e.data(), e.size(), f.data(), f.size(), root};
     for (const auto& [ids, excluded] : token_sets) raw.token_sets.push_back({ids, excluded});
-    std::optional<Array<std::int32_t>> g, h;
+    std::optional<Array<std::int32_t>> g, h, i;
     if (token_edges) {
         g.emplace(*token_edges, "token_edges", std::vector<py::ssize_t>{kAnyLength});
         raw.token_edges = g->data();
@@ -114,6 +115,12 @@ std::shared_ptr<Automaton> make_automaton(
         h.emplace(*token_budgets, "token_budgets", std::vector<py::ssize_t>{kAnyLength});
         raw.token_budgets = h->data();
         raw.token_budgets_count = h->size();
+    }
+    if (character_budgets) {
+        i.emplace(*character_budgets, "character_budgets",
+                  std::vector<py::ssize_t>{kAnyLength});
+        raw.character_budgets = i->data();
+        raw.character_budgets_count = i->size();
     }
     return std::make_shared<Automaton>(Rules(raw), max_states);
 }
@@ -451,7 +458,8 @@ void bind_automaton(py::module_& module) {
              py::arg("rule_begins"), py::arg("rule_edges"), py::arg("final"), py::arg("start"),
              py::arg("root"), py::arg("max_states"),
              py::arg("token_sets") = std::vector<std::pair<std::vector<std::int32_t>, bool>>(),
-             py::arg("token_edges") = py::none(), py::arg("token_budgets") = py::none())
+             py::arg("token_edges") = py::none(), py::arg("token_budgets") = py::none(),
+             py::arg("character_budgets") = py::none())
         .def(py::init(&make_automaton_of), py::arg("rules"), py::arg("max_states"))
         .def_property_readonly("start",
                                [](Automaton& self) {
