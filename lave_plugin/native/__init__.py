@@ -245,16 +245,19 @@ _arenas: WeakKeyDictionary[Vocabulary, _native.Vocabulary] = WeakKeyDictionary()
 
 
 def _arena(vocabulary: Vocabulary) -> _native.Vocabulary:
-    """The vocabulary in C++, one for all grammars."""
+    """The vocabulary in C++, one for all grammars; the bytes are those of what it came from."""
     arena = _arenas.get(vocabulary)
     if arena is None:
-        lengths = map(len, vocabulary.token_bytes)
         ends = [vocabulary.end_token, *sorted(vocabulary.end_tokens - {vocabulary.end_token})]
-        arena = _arenas[vocabulary] = _native.Vocabulary(
-            bytes=b"".join(vocabulary.token_bytes),
-            begins=array("q", accumulate(lengths, initial=0)),
-            end_tokens=ends,
-        )
+        if vocabulary.base is not None:
+            arena = _arena(vocabulary.base).with_end_tokens(ends)
+        else:
+            arena = _native.Vocabulary(
+                bytes=b"".join(vocabulary.token_bytes),
+                begins=array("q", accumulate(map(len, vocabulary.token_bytes), initial=0)),
+                end_tokens=ends,
+            )
+        _arenas[vocabulary] = arena
     return arena
 
 

@@ -111,10 +111,13 @@ def _with_ends(automata: RuleAutomata) -> RuleAutomata:
 
 @st.composite
 def vocabularies(draw: st.DrawFn) -> Vocabulary:
-    """Tokens over the alphabet: duplicates, empty ones, missing bytes, several end tokens."""
+    """Tokens over the alphabet: duplicates, empty ones, missing bytes, several end tokens, and
+    those of a request."""
     text = st.lists(st.sampled_from(ALPHABET), max_size=4).map(bytes)
     tokens = draw(st.lists(text, min_size=2, max_size=14))
     if draw(st.booleans()):
         tokens += [bytes([byte]) for byte in (ALPHABET if draw(st.booleans()) else range(256))]
     ends = draw(st.lists(st.integers(0, len(tokens) - 1), min_size=1, max_size=3, unique=True))
-    return Vocabulary(tokens, ends)
+    vocabulary = Vocabulary(tokens, ends)
+    stops = draw(st.frozensets(st.integers(0, len(tokens) - 1), max_size=2))
+    return vocabulary.with_stop_tokens(stops)

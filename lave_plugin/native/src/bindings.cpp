@@ -190,9 +190,10 @@ std::shared_ptr<Vocabulary> make_vocabulary(const py::buffer& bytes, const py::b
                                             const std::vector<Token>& end_tokens) {
     const Array<std::uint8_t> data(bytes, "bytes", {kAnyLength});
     const Array<std::int64_t> offsets(begins, "begins", {kAnyLength});
-    return std::make_shared<Vocabulary>(
+    auto arena = std::make_shared<const Arena>(
         std::vector<std::uint8_t>(data.data(), data.data() + data.size()),
-        std::vector<std::int64_t>(offsets.data(), offsets.data() + offsets.size()), end_tokens);
+        std::vector<std::int64_t>(offsets.data(), offsets.data() + offsets.size()));
+    return std::make_shared<Vocabulary>(std::move(arena), end_tokens);
 }
 
 py::tuple tuple_of(TokenAutomaton::Tokens tokens) {
@@ -567,6 +568,12 @@ void bind_token_automaton(py::module_& module) {
     py::class_<Vocabulary, std::shared_ptr<Vocabulary>>(module, "Vocabulary")
         .def(py::init(&make_vocabulary), py::arg("bytes"), py::arg("begins"),
              py::arg("end_tokens"))
+        .def(
+            "with_end_tokens",
+            [](const Vocabulary& self, const std::vector<Token>& end_tokens) {
+                return std::make_shared<Vocabulary>(self.arena, end_tokens);
+            },
+            py::arg("end_tokens"))
         .def("__len__", &Vocabulary::size);
 
     py::class_<TokenAutomaton, std::shared_ptr<TokenAutomaton>>(module, "TokenAutomaton")
