@@ -105,8 +105,8 @@ def _difference(case: Case, compiler: xgrammar.GrammarCompiler) -> str | None:
         read = list(text.encode()) if isinstance(text, str) else list(text)
         state = tokens.start
         for position in range(len(read) + 1):
-            # On purpose the states leave out some of what xgrammar takes: what is no UTF-8, special
-            # tokens that a grammar does not name, characters that may not fit into a budget.
+            # On purpose the states leave out some of what xgrammar takes: what is no UTF-8, and
+            # special tokens that a grammar does not name.
             before = read[:position]
             words = b"".join(_VOCABULARY.token_bytes[token] for token in before)
             mask = _mask_of(matcher) if case.counts_tokens else None
@@ -117,8 +117,7 @@ def _difference(case: Case, compiler: xgrammar.GrammarCompiler) -> str | None:
                 theirs = theirs and (mask is None or token in mask)
                 ours = tokens.advance(state, token) != DEAD
                 data = _VOCABULARY.token_bytes[token]
-                rest = unfinished_character(words + data)
-                left_out = token in _SPECIAL or rest is None or (rest and case.counts_tokens)
+                left_out = token in _SPECIAL or unfinished_character(words + data) is None
                 if theirs != ours and not (theirs and left_out):
                     return _sentence(theirs, _name(token), before)
             theirs = matcher.is_completed()
@@ -170,11 +169,9 @@ def _tag(begin: str, end: str, pattern: str) -> dict:
     return {"type": "tag", "begin": begin, "content": content, "end": end}
 
 
-def _structural_tag(
-    name: str, tag_format: dict, *texts: str | tuple[int, ...], counts_tokens: bool = False
-) -> Case:
+def _structural_tag(name: str, tag_format: dict, *texts: str | tuple[int, ...]) -> Case:
     tag = {"type": "structural_tag", "format": tag_format}
-    return Case(name, lambda compiler: compiler.compile_structural_tag(tag), texts, counts_tokens)
+    return Case(name, lambda compiler: compiler.compile_structural_tag(tag), texts)
 
 
 def _legacy_tags(compiler: xgrammar.GrammarCompiler) -> xgrammar.CompiledGrammar:
@@ -325,15 +322,12 @@ CASES = (
         },
         (ord("x"), _CALL, _AB, ord("y"), _CALL, ord("a"), ord("b"), ord("z")),
     ),
-    _structural_tag(
+    Case(
         "a budget in tokens",
-        {
-            "type": "tag",
-            "begin": "<t>",
-            "content": {"type": "any_text", "max_tokens": 3},
-            "end": "</t>",
-        },
-        (*b"<t>", _AB, ord("x"), _AB, *b"</t>"),
+        lambda compiler: compiler.compile_grammar(
+            'root ::= "<" inside ">"\ninside[max_tokens=3] ::= [a-z]*'
+        ),
+        ((ord("<"), _AB, ord("x"), _AB, ord(">")),),
         counts_tokens=True,
     ),
     _structural_tag(
