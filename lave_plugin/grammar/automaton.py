@@ -20,16 +20,19 @@ Grammars may speak of tokens. A token is read as its bytes, or as a whole by an 
 where both go on, the state behind it is a *union*, which keeps its members apart: whatever is known
 of the ways on from a member then holds of the union.
 
-And they may count them: a rule with a token budget refers to no other, so what is left of the
-budget is kept with the continuation of its items, and `end_token` counts it down between two
-tokens. An item that might need more tokens to the end of its rule than are left, one for each byte,
-is dropped there; so any item that there is can end its rule.
+And they may count them, and characters: a rule with a budget refers to no other, so what is left of
+the budget is kept with the continuation of its items. Characters are counted down by the byte that
+begins one, tokens by `end_token`, between two of them. What could not end its rule within what is
+left is dropped, where each byte to the end may take a token; so any item that there is can end its
+rule.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from lave_plugin.grammar.nfa import TokenSet
 from lave_plugin.grammar.normal_form import UNREACHABLE, RuleAutomata
+from lave_plugin.grammar.utf8 import split_at_characters
 
 DEAD = -1
 
@@ -49,6 +52,16 @@ _PREFERRED = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _RANK = {byte: rank for rank, byte in enumerate(_PREFERRED)}
 _RANK.update({byte: 100 + byte for byte in range(0x20, 0x7F) if byte not in _RANK})
 _RANK.update({byte: 300 + byte for byte in range(256) if byte not in _RANK})
+
+
+class _Budget(NamedTuple):
+    """What a rule with a budget may still read."""
+
+    behind: int
+    """The continuation of the rule."""
+    tokens: int | None
+    """The one at hand included; None where they are not counted."""
+    characters: int | None
 
 
 class Automaton:
@@ -82,9 +95,9 @@ class Automaton:
         self._waiting: list[tuple[Item, ...]] = [()]
         self._remaining: list[int] = [0]
         self._continuation_ids: dict[frozenset | tuple, int] = {}
-        # With a budget: (the continuation, tokens left) by id, and the other way round.
-        self._budget: dict[int, tuple[int, int]] = {}
-        self._with_budget: dict[tuple[int, int], int] = {}
+        # With a budget: by the id of the continuation, and the other way round.
+        self._budget: dict[int, _Budget] = {}
+        self._with_budget: dict[_Budget, int] = {}
 
         # States: the items from which a byte can be read, and what is known about each state.
         self._items: list[tuple[Item, ...]] = []
@@ -250,8 +263,8 @@ class Automaton:
         if state == DEAD:
             return b""
         allowed: set[int] = set()
-        for node, _ in self._items[state]:
-            for low, high, _ in self._rules.byte_edges[node]:
+        for item in self._items[state]:
+            for low, high, _, _ in self._byte_ways(item):
                 allowed.update(range(low, high + 1))
         return bytes(sorted(allowed))
 
@@ -262,12 +275,8 @@ class Automaton:
         tokens are read as a whole or counted.
         """
         forced = bytearray()
-        token_edges, budget = self._rules.token_edges, self._budget
         while len(forced) < limit and not self.accepting(state):
-            if self.reads_tokens and any(
-                node in token_edges or continuation in budget
-                for node, continuation in self._items[state]
-            ):
+            if self.reads_tokens and any(map(self._minds_tokens, self._items[state])):
                 break
             allowed = self.allowed_bytes(state)
             if len(allowed) != 1:
@@ -276,18 +285,42 @@ class Automaton:
             state = self.step(state, allowed[0])
         return bytes(forced)
 
+    def _minds_tokens(self, item: Item) -> bool:
+        node, continuation = item
+        budget = self._budget.get(continuation)
+        return node in self._rules.token_edges or (budget is not None and budget.tokens is not None)
+
     def _unfold(self, state: int, byte: int) -> int:
         """Scan one byte: move every item over it, then predict and complete."""
         if state in self._members:
             return self.union(self.step(member, byte) for member in self._members[state])
-        byte_edges = self._rules.byte_edges
         kernel = frozenset(
-            (target, continuation)
-            for node, continuation in self._items[state]
-            for low, high, target in byte_edges[node]
+            (target, self._behind(item[1], begun))
+            for item in self._items[state]
+            for low, high, target, begun in self._byte_ways(item)
             if low <= byte <= high
         )
         return self._state_of(kernel) if kernel else DEAD
+
+    def _byte_ways(self, item: Item) -> Iterator[tuple[int, int, int, int]]:
+        """Bytes that can be read from an item: (low, high, target, characters that they begin)."""
+        node, continuation = item
+        budget = self._budget.get(continuation)
+        if budget is None or budget.characters is None:
+            for low, high, target in self._rules.byte_edges[node]:
+                yield low, high, target, 0
+            return
+        for low, high, target in self._rules.byte_edges[node]:
+            for first, last, begun in split_at_characters(low, high):
+                if self._rules.characters[target] <= budget.characters - begun:
+                    yield first, last, target, begun
+
+    def _behind(self, continuation: int, begun: int) -> int:
+        """The continuation of an item, some characters later."""
+        if not begun:
+            return continuation
+        budget = self._budget[continuation]
+        return self._with_budget_of(budget._replace(characters=budget.characters - begun))
 
     def _unfold_token(self, state: int, token_class: int) -> int:
         """Scan one token as a whole."""
@@ -310,11 +343,12 @@ class Automaton:
             return self.union(self.end_token(member) for member in self._members[state])
         items = set()
         for node, continuation in self._items[state]:
-            if continuation in self._budget:
-                behind, left = self._budget[continuation]
-                if left - 1 < max(self._rules.distance[node], 1):
+            budget = self._budget.get(continuation)
+            if budget is not None and budget.tokens is not None:
+                left = budget.tokens - 1
+                if left < max(self._rules.distance[node], 1):
                     continue
-                continuation = self._with_tokens_left(behind, left - 1)
+                continuation = self._with_budget_of(budget._replace(tokens=left))
             items.add((node, continuation))
         accepting = self._accepting[state]
         return self._state_with(frozenset(items), accepting) if items or accepting else DEAD
@@ -364,7 +398,7 @@ class Automaton:
             node, continuation = pending.pop()
             new: list[Item] = []
             for rule, target in rules.rule_edges[node]:
-                if self._is_tail[target] and rule not in rules.token_budgets:
+                if self._is_tail[target] and not rules.has_budget(rule):
                     new.append((rules.start[rule], continuation))
                     continue
                 waiting.setdefault(rule, set()).add((target, continuation))
@@ -372,9 +406,8 @@ class Automaton:
                 if self._nullable[rule]:
                     new.append((target, continuation))
             if rules.final[node] and continuation >= 0:
-                if continuation == END_OF_TEXT or (
-                    self._budget and self._budget.get(continuation, (None,))[0] == END_OF_TEXT
-                ):
+                budget = self._budget.get(continuation)
+                if (continuation if budget is None else budget.behind) == END_OF_TEXT:
                     accepting = True
                 new.extend(self._waiting[continuation])
             for item in new:
@@ -382,14 +415,21 @@ class Automaton:
                     items.add(item)
                     pending.append(item)
         resolved = self._resolve(waiting)
-        if rules.token_budgets:
+        if rules.token_budgets or rules.character_budgets:
             resolved = {rule: self._budgeted(rule, behind) for rule, behind in resolved.items()}
-        byte_edges, token_edges = rules.byte_edges, rules.token_edges
-        return frozenset(
+        settled = (
             (node, continuation if continuation >= 0 else resolved[-1 - continuation])
             for node, continuation in items
-            if byte_edges[node] or node in token_edges
-        ), accepting
+        )
+        return frozenset(item for item in settled if self._can_read(item)), accepting
+
+    def _can_read(self, item: Item) -> bool:
+        node, continuation = item
+        if node in self._rules.token_edges:
+            return True
+        if continuation not in self._budget:
+            return bool(self._rules.byte_edges[node])
+        return any(self._byte_ways(item))
 
     def _resolve(self, waiting: dict[int, set[Item]]) -> dict[int, int]:
         """Intern the continuations of the rules predicted at one position.
@@ -431,19 +471,21 @@ class Automaton:
 
     def _budgeted(self, rule: int, continuation: int) -> int:
         """The continuation of a rule that begins here: the token at hand is not counted."""
-        budget = self._rules.token_budgets.get(rule)
-        return continuation if budget is None else self._with_tokens_left(continuation, budget + 1)
+        if not self._rules.has_budget(rule):
+            return continuation
+        tokens = self._rules.token_budgets.get(rule)
+        characters = self._rules.character_budgets.get(rule)
+        at_hand = None if tokens is None else tokens + 1
+        return self._with_budget_of(_Budget(continuation, at_hand, characters))
 
-    def _with_tokens_left(self, continuation: int, left: int) -> int:
-        """`continuation` behind a rule that may still read from `left` tokens, the one at hand
-        included."""
-        key = (continuation, left)
-        found = self._with_budget.get(key)
+    def _with_budget_of(self, budget: _Budget) -> int:
+        """The continuation behind a rule that has this left."""
+        found = self._with_budget.get(budget)
         if found is None:
-            found = self._with_budget[key] = len(self._waiting)
-            self._budget[found] = key
-            self._waiting.append(self._waiting[continuation])
-            self._remaining.append(self._remaining[continuation])
+            found = self._with_budget[budget] = len(self._waiting)
+            self._budget[found] = budget
+            self._waiting.append(self._waiting[budget.behind])
+            self._remaining.append(self._remaining[budget.behind])
         return found
 
     def _continuation(self, key: frozenset | tuple, waiting: tuple[Item, ...]) -> int:
@@ -487,9 +529,9 @@ class Automaton:
         distance, remaining = self._rules.distance, self._remaining
         after = self._shortest[state] - 1
         best = None
-        for node, continuation in self._items[state]:
-            for low, high, target in self._rules.byte_edges[node]:
-                if distance[target] + remaining[continuation] == after:
+        for item in self._items[state]:
+            for low, high, target, _ in self._byte_ways(item):
+                if distance[target] + remaining[item[1]] == after:
                     byte = min(range(low, high + 1), key=_RANK.__getitem__)
                     if best is None or _RANK[byte] < _RANK[best]:
                         best = byte

@@ -2,21 +2,24 @@
 
 All three are modelled on the automaton of the rule with every rule inside it built in place, which
 has to be regular for that. (xgrammar asks the same of a lazy rule, and what its structural tags put
-a budget on is free text or free tokens.)
+a budget on is free text or free tokens.) Budgets are counted by the states, so that a long one
+costs no more than a short one.
 
 Where xgrammar finds that a budget is spent and the rule can't end, it lets the rule go on. Here the
 budget holds: what would run into that is left out, so each match that is begun can be ended within
 its budget, if need be by tokens of one byte.
 """
 
-from collections.abc import Collection
+import heapq
+from collections.abc import Collection, Mapping, Sequence
 
 from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.grammar.nfa import Nfa, Node, determinise, powerset
 from lave_plugin.grammar.notation import Limits
+from lave_plugin.grammar.utf8 import split_at_characters
 
 _MOST_NODES = 1 << 15
-"""A budget takes a copy of the rule's automaton for each character; so many take a second."""
+"""A budget takes a copy of the automaton for each character; so many take a second."""
 
 
 def inline(automata: dict[str, list[Node]], rule: str, limited: Collection[str]) -> Nfa:
@@ -49,8 +52,8 @@ def inline(automata: dict[str, list[Node]], rule: str, limited: Collection[str])
     return nfa
 
 
-def apply_limits(rule: str, nfa: Nfa, limits: Limits) -> list[Node]:
-    """The automaton of a rule that stands alone, with its limits but that in tokens.
+def apply_limits(rule: str, nfa: Nfa, limits: Limits) -> tuple[list[Node], Limits]:
+    """The automaton of a rule that stands alone, and the limits that are left to the states.
 
     Raises
     ------
@@ -58,11 +61,60 @@ def apply_limits(rule: str, nfa: Nfa, limits: Limits) -> list[Node]:
         If it would be too large, or the limits leave nothing of the rule.
     """
     nodes = _shortest_matches(rule, nfa) if limits.lazy else determinise(nfa)
-    if limits.max_chars is not None:
+    limits = limits._replace(lazy=False)
+    if limits.max_chars is not None and not _states_can_count(rule, nodes, limits.max_chars):
         nodes = _count_characters(rule, nodes, limits.max_chars)
+        limits = limits._replace(max_chars=None)
     if limits.max_tokens is not None:
         _check_token_budget(rule, nodes, limits.max_tokens)
-    return nodes
+    return nodes, limits
+
+
+def _states_can_count(rule: str, nodes: list[Node], most: int) -> bool:
+    """Whether no way to an end has fewer characters than one of the fewest bytes.
+
+    Of an item the states know one way to the end, of the fewest bytes; so only then they know
+    exactly which items a budget leaves. Free text is of this kind, and nearly all else.
+    """
+    if any(node.token_edges for node in nodes):
+        raise UnsupportedGrammar(
+            f"Rule {rule!r} has max_chars and speaks of tokens, which have no number of characters;"
+            " use max_tokens."
+        )
+    byte_edges = dict(enumerate(node.byte_edges for node in nodes))
+    ends = [index for index, node in enumerate(nodes) if node.final]
+    characters = fewest_characters(byte_edges, ends)
+    return characters.get(0, most + 1) <= most and characters == fewest_characters(
+        byte_edges, ends, in_fewest_bytes=False
+    )
+
+
+def fewest_characters(
+    byte_edges: Mapping[int, Sequence[tuple[int, int, int]]],
+    ends: Collection[int],
+    *,
+    in_fewest_bytes: bool = True,
+) -> dict[int, int]:
+    """Of each node the characters that have to begin on a way to an end, by default of those ways
+    that are shortest in bytes. Nodes without a way are left out."""
+    sources: dict[int, list[tuple[int, int]]] = {node: [] for node in byte_edges}
+    for node, edges in byte_edges.items():
+        for low, high, target in edges:
+            for _, _, begun in split_at_characters(low, high):
+                sources[target].append((node, begun))
+    characters: dict[int, int] = {}
+    queue = [(0, 0, node) for node in sorted(ends)]
+    while queue:
+        length, begun, node = heapq.heappop(queue)
+        if node in characters:
+            continue
+        characters[node] = begun
+        for source, begins in sources[node]:
+            if source not in characters:
+                counted = begun + begins
+                key = length + 1 if in_fewest_bytes else counted
+                heapq.heappush(queue, (key, counted, source))
+    return characters
 
 
 def _shortest_matches(rule: str, nfa: Nfa) -> list[Node]:
@@ -77,12 +129,7 @@ def _shortest_matches(rule: str, nfa: Nfa) -> list[Node]:
 
 
 def _count_characters(rule: str, nodes: list[Node], most: int) -> list[Node]:
-    """The product with a counter of the bytes that begin a character."""
-    if any(node.token_edges for node in nodes):
-        raise UnsupportedGrammar(
-            f"Rule {rule!r} has max_chars and speaks of tokens, which have no number of characters;"
-            " use max_tokens."
-        )
+    """The product with a counter of the bytes that begin a character, where they are few."""
     numbers = {(0, 0): 0}
     pairs = [(0, 0)]
 
@@ -100,10 +147,9 @@ def _count_characters(rule: str, nodes: list[Node], most: int) -> list[Node]:
         node, count = pairs[len(product)]
         byte_edges = []
         for low, high, target in nodes[node].byte_edges:
-            for first, last, begins in ((0x00, 0x7F, 1), (0x80, 0xBF, 0), (0xC0, 0xFF, 1)):
-                if max(low, first) <= min(high, last) and count + begins <= most:
-                    counted = number_of(target, count + begins)
-                    byte_edges.append((max(low, first), min(high, last), counted))
+            for first, last, begun in split_at_characters(low, high):
+                if count + begun <= most:
+                    byte_edges.append((first, last, number_of(target, count + begun)))
         product.append(Node(nodes[node].final, tuple(byte_edges), ()))
     return product
 

@@ -19,7 +19,7 @@ from functools import partial
 
 from lave_plugin.grammar.dispatch import build_dispatch
 from lave_plugin.grammar.errors import UnsupportedGrammar
-from lave_plugin.grammar.limits import apply_limits, inline
+from lave_plugin.grammar.limits import apply_limits, fewest_characters, inline
 from lave_plugin.grammar.nfa import Nfa, Node, TokenSet, determinise
 from lave_plugin.grammar.notation import (
     Body,
@@ -27,6 +27,7 @@ from lave_plugin.grammar.notation import (
     Dispatch,
     Element,
     Limited,
+    Limits,
     Macro,
     Regex,
     Repeat,
@@ -70,6 +71,15 @@ class RuleAutomata:
     token_budgets: dict[int, int] = field(default_factory=dict)
     """For the rules that have one: how many tokens may begin inside a string of the rule. Such a
     rule refers to no other."""
+    character_budgets: dict[int, int] = field(default_factory=dict)
+    """The same for characters, of rules without token edges."""
+    characters: dict[int, int] = field(default_factory=dict)
+    """For each node of those rules: how many characters begin on the way to the end of the rule, of
+    the shortest ways in bytes where they are fewest."""
+
+    def has_budget(self, rule: int) -> bool:
+        """Whether a string of the rule is counted, in tokens or in characters."""
+        return rule in self.token_budgets or rule in self.character_budgets
 
 
 def read_normal_form(text: str, never: Container[int] = ()) -> RuleAutomata:
@@ -94,17 +104,10 @@ def read_normal_form(text: str, never: Container[int] = ()) -> RuleAutomata:
             raise UnsupportedGrammar(
                 "The grammar has no rule named 'root'; print it with xgrammar."
             )
-        linker = _Linker(_token_budgets(rules))
-        linker.link(_RuleBuilder(split_long_repetition(fold_powers(rules)), never).build_all())
+        builder = _RuleBuilder(split_long_repetition(fold_powers(rules)), never)
+        linker = _Linker()
+        linker.link(*builder.build_all())
         return linker.finish()
-
-
-def _token_budgets(rules: dict[str, Body]) -> dict[str, int]:
-    return {
-        name: body.limits.max_tokens
-        for name, body in rules.items()
-        if isinstance(body, Limited) and body.limits.max_tokens is not None
-    }
 
 
 @contextmanager
@@ -131,8 +134,8 @@ class _RuleBuilder:
         self._never = never
         self._reached, self._in_place = self._count_uses()
 
-    def build_all(self) -> dict[str, list[Node]]:
-        """Deterministic automata by rule name; each starts at its node 0."""
+    def build_all(self) -> tuple[dict[str, list[Node]], dict[str, Limits]]:
+        """Deterministic automata by rule name, and budgets; each automaton starts at node 0."""
         automata: dict[str, list[Node]] = {}
         for name in self._reached:
             if name in self._in_place:
@@ -147,10 +150,11 @@ class _RuleBuilder:
             else:
                 automata[name] = determinise(self._build_choice(name))
         limited = [name for name in automata if isinstance(self._rules.get(name), Limited)]
+        budgets: dict[str, Limits] = {}
         for name in limited:
             alone = inline(automata, name, set(limited))
-            automata[name] = apply_limits(name, alone, self._rules[name].limits)
-        return automata
+            automata[name], budgets[name] = apply_limits(name, alone, self._rules[name].limits)
+        return automata, budgets
 
     def _unlimited(self, name: str) -> Body:
         body = self._rules[name]
@@ -285,18 +289,18 @@ def _starts_with_itself(rule: str, sequence: tuple[Element, ...]) -> bool:
 class _Linker:
     """Puts the automata into one numbering, in which equal futures share their nodes."""
 
-    def __init__(self, token_budgets: dict[str, int]) -> None:
-        self._token_budgets = token_budgets
+    def __init__(self) -> None:
         self._out = RuleAutomata()
         self._rule_ids: dict[str, int] = {}
         self._node_of: dict[tuple, int] = {}
-        self._rule_at: dict[tuple[int, int | None], int] = {}
+        self._rule_at: dict[tuple[int, Limits], int] = {}
         self._set_ids: dict[TokenSet, int] = {}
 
-    def link(self, automata: dict[str, list[Node]]) -> None:
+    def link(self, automata: dict[str, list[Node]], budgets: dict[str, Limits]) -> None:
         for name in _callees_first(automata, "root"):
             start = self._link_rule(automata[name])
-            key = (start, self._token_budgets.get(name))
+            budget = budgets.get(name, Limits())
+            key = (start, budget)
             if name not in self._rule_ids:  # not yet referred to, so it may be an old rule
                 if key in self._rule_at:
                     self._rule_ids[name] = self._rule_at[key]
@@ -304,8 +308,10 @@ class _Linker:
                 self._rule_id(name)
             rule = self._rule_ids[name]
             self._out.start[rule] = start
-            if name in self._token_budgets:
-                self._out.token_budgets[rule] = self._token_budgets[name]
+            if budget.max_tokens is not None:
+                self._out.token_budgets[rule] = budget.max_tokens
+            if budget.max_chars is not None:
+                self._out.character_budgets[rule] = budget.max_chars
             self._rule_at.setdefault(key, rule)
         self._out.root = self._rule_ids["root"]
 
@@ -333,6 +339,7 @@ class _Linker:
                 edge for edge in edges if out.distance[edge[1]] < UNREACHABLE
             )
         out.token_sets = list(self._set_ids)
+        out.characters = characters_of(out)
         return out
 
     def _rule_id(self, name: str) -> int:
@@ -459,6 +466,19 @@ def _targets_first(nodes: list[Node]) -> list[int]:
             path.pop()
             order.append(index)
     return order
+
+
+def characters_of(rules: RuleAutomata) -> dict[int, int]:
+    """`RuleAutomata.characters`."""
+    reached = dict.fromkeys(rules.start[rule] for rule in rules.character_budgets)
+    pending = list(reached)
+    for node in pending:
+        for _, _, target in rules.byte_edges[node]:
+            if target not in reached:
+                reached[target] = None
+                pending.append(target)
+    byte_edges = {node: rules.byte_edges[node] for node in reached}
+    return fewest_characters(byte_edges, [node for node in reached if rules.final[node]])
 
 
 def shortest_distances(rules: RuleAutomata) -> list[int]:

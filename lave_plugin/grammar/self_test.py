@@ -3,7 +3,8 @@
 The states are built from what xgrammar prints, and nothing promises that a later version prints
 the same. So when another version is met than those that the whole test suite ran with, grammars of
 every kind are compiled, walked along short texts, and judged by xgrammar's matcher and by the
-states: at every prefix, which of the 256 bytes may follow and whether the text may end.
+states: at every prefix, which of the tokens may follow, among them the 256 bytes, and whether the
+text may end.
 """
 
 import logging
@@ -14,14 +15,21 @@ from typing import NamedTuple
 
 import xgrammar
 
+from lave_plugin.grammar.automaton import DEAD
 from lave_plugin.grammar.compiler import automaton_of
+from lave_plugin.grammar.implementation import states_over
 from lave_plugin.grammar.utf8 import unfinished_character
+from lave_plugin.grammar.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
 
 TRIED_VERSIONS = ("0.2.7",)
 
-_END_TOKEN = 256
+_TEXT = [*(bytes([byte]) for byte in range(256)), b"ab", b"</t>x"]
+_SPECIAL = _CALL, _DONE = range(len(_TEXT), len(_TEXT) + 2)
+_AB = _TEXT.index(b"ab")
+_END_TOKEN = len(_TEXT) + len(_SPECIAL)
+_VOCABULARY = Vocabulary([*_TEXT, *[b""] * (len(_SPECIAL) + 1)], [_END_TOKEN])
 
 
 class XgrammarMismatch(RuntimeError):
@@ -33,7 +41,9 @@ class Case(NamedTuple):
 
     name: str
     compile: Callable[[xgrammar.GrammarCompiler], xgrammar.CompiledGrammar]
-    texts: tuple[str, ...]
+    texts: tuple[str | tuple[int, ...], ...]
+    """As strings that are read by the byte, or as tokens."""
+    counts_tokens: bool = False
 
 
 def check_version() -> None:
@@ -67,9 +77,7 @@ def check_version() -> None:
 
 def first_difference(cases: Iterable[Case]) -> str | None:
     """Where the states and xgrammar's matcher part, in words."""
-    vocabulary = [*(bytes([byte]) for byte in range(256)), b""]
-    info = xgrammar.TokenizerInfo(vocabulary, vocab_size=257, stop_token_ids=[_END_TOKEN])
-    compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
+    compiler = _compiler()
     for case in cases:
         try:
             difference = _difference(case, compiler)
@@ -80,37 +88,69 @@ def first_difference(cases: Iterable[Case]) -> str | None:
     return None
 
 
+def _compiler() -> xgrammar.GrammarCompiler:
+    # To xgrammar a special token has bytes; these are such as no text has.
+    special = [b"\xff" + bytes([number]) for number in range(len(_SPECIAL))]
+    info = xgrammar.TokenizerInfo(
+        [*_TEXT, *special, b""], vocab_size=_END_TOKEN + 1, stop_token_ids=[_END_TOKEN]
+    )
+    return xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
+
+
 def _difference(case: Case, compiler: xgrammar.GrammarCompiler) -> str | None:
     compiled = case.compile(compiler)
-    automaton = automaton_of(compiled)
+    tokens = states_over(automaton_of(compiled), _VOCABULARY)
     for text in case.texts:
         matcher = xgrammar.GrammarMatcher(compiled)
-        state, data = automaton.start, text.encode()
-        for position in range(len(data) + 1):
-            before = data[:position]
-            allowed = automaton.allowed_bytes(state)
-            for byte in range(256):
-                theirs = matcher.accept_token(byte)
+        read = list(text.encode()) if isinstance(text, str) else list(text)
+        state = tokens.start
+        for position in range(len(read) + 1):
+            # On purpose the states leave out some of what xgrammar takes: what is no UTF-8, and
+            # special tokens that a grammar does not name.
+            before = read[:position]
+            words = b"".join(_VOCABULARY.token_bytes[token] for token in before)
+            mask = _mask_of(matcher) if case.counts_tokens else None
+            for token in range(_END_TOKEN):
+                theirs = matcher.accept_token(token)
                 if theirs:
                     matcher.rollback(1)
-                if theirs != (byte in allowed) and not (
-                    # It also takes what is no UTF-8, which is left out here on purpose.
-                    theirs and unfinished_character(before + bytes([byte])) is None
-                ):
-                    return _sentence(theirs, f"{bytes([byte])!r} behind {before!r}")
+                theirs = theirs and (mask is None or token in mask)
+                ours = tokens.advance(state, token) != DEAD
+                data = _VOCABULARY.token_bytes[token]
+                left_out = token in _SPECIAL or unfinished_character(words + data) is None
+                if theirs != ours and not (theirs and left_out):
+                    return _sentence(theirs, _name(token), before)
             theirs = matcher.is_completed()
-            if theirs != automaton.accepting(state) and not unfinished_character(before):
-                return _sentence(theirs, f"the end of the text behind {before!r}")
-            if position < len(data):
-                if data[position] not in allowed:
+            if theirs != tokens.is_complete(state) and not unfinished_character(words):
+                return _sentence(theirs, "the end of the text", before)
+            if position < len(read):
+                following = tokens.advance(state, read[position])
+                if not matcher.accept_token(read[position]):
                     break  # a version may take less than another; they agree on that
-                matcher.accept_token(data[position])
-                state = automaton.step(state, data[position])
+                if following == DEAD:
+                    return _sentence(True, _name(read[position]), before)
+                state = following
     return None
 
 
-def _sentence(theirs: bool, what: str) -> str:
-    return f"xgrammar {'takes' if theirs else 'refuses'} {what}"
+def _mask_of(matcher: xgrammar.GrammarMatcher) -> set[int]:
+    """The tokens that may follow; computing them is what makes a budget hold."""
+    mask = xgrammar.allocate_token_bitmask(1, _END_TOKEN + 1)
+    matcher.fill_next_token_bitmask(mask)
+    words = mask[0].tolist()
+    return {token for token in range(_END_TOKEN + 1) if words[token >> 5] >> (token & 31) & 1}
+
+
+def _name(token: int) -> str:
+    return f"token {token}" if token in _SPECIAL else repr(_TEXT[token])
+
+
+def _sentence(theirs: bool, what: str, before: list[int]) -> str:
+    if any(token in _SPECIAL for token in before):
+        behind = f"tokens {before}"
+    else:
+        behind = repr(b"".join(_TEXT[token] for token in before))
+    return f"xgrammar {'takes' if theirs else 'refuses'} {what} behind {behind}"
 
 
 # --- the table: everything that xgrammar prints today ---------------------------------------------
@@ -129,7 +169,7 @@ def _tag(begin: str, end: str, pattern: str) -> dict:
     return {"type": "tag", "begin": begin, "content": content, "end": end}
 
 
-def _structural_tag(name: str, tag_format: dict, *texts: str) -> Case:
+def _structural_tag(name: str, tag_format: dict, *texts: str | tuple[int, ...]) -> Case:
     tag = {"type": "structural_tag", "format": tag_format}
     return Case(name, lambda compiler: compiler.compile_structural_tag(tag), texts)
 
@@ -254,4 +294,50 @@ CASES = (
         "<t>h é<</t</t><f=a>b</f>,<g>1</g>",
     ),
     Case("structural tags of the older form", _legacy_tags, ("x <f=a>-12</f> <f=b>true</f>",)),
+    Case(
+        "tokens, and all but some",
+        lambda compiler: compiler.compile_grammar(
+            f"root ::= Token({_CALL}, {_AB}) inside* Token({_DONE})\n"
+            f'inside ::= ExcludeToken({ord("a")}, {_AB}, {_CALL}, {_DONE}) | "ab"'
+        ),
+        ((_CALL, ord("b"), ord("a"), ord("b"), _DONE), (_AB, ord("x"), _DONE)),
+    ),
+    _structural_tag(
+        "a tag between tokens",
+        {
+            "type": "tag",
+            "begin": {"type": "token", "token": _CALL},
+            "content": {"type": "any_tokens", "exclude_tokens": [_AB]},
+            "end": {"type": "token", "token": _DONE},
+        },
+        (_CALL, ord("a"), ord("b"), _DONE),
+    ),
+    _structural_tag(
+        "tokens with triggers",
+        {
+            "type": "token_dispatch",
+            "rules": [[_CALL, {"type": "const_string", "value": "ab"}]],
+            "exclude_tokens": [_DONE],
+            "loop": True,
+        },
+        (ord("x"), _CALL, _AB, ord("y"), _CALL, ord("a"), ord("b"), ord("z")),
+    ),
+    Case(
+        "a budget in tokens",
+        lambda compiler: compiler.compile_grammar(
+            'root ::= "<" inside ">"\ninside[max_tokens=3] ::= [a-z]*'
+        ),
+        ((ord("<"), _AB, ord("x"), _AB, ord(">")),),
+        counts_tokens=True,
+    ),
+    _structural_tag(
+        "a budget in characters",
+        {
+            "type": "tag",
+            "begin": "<t>",
+            "content": {"type": "any_text", "max_chars": 3},
+            "end": "</t>",
+        },
+        "<t>aéb</t>",
+    ),
 )

@@ -4,6 +4,7 @@ The tables follow RFC 3629: no overlong forms, no surrogates, nothing above U+10
 """
 
 import codecs
+from collections.abc import Iterator
 from functools import lru_cache
 
 ByteRange = tuple[int, int]
@@ -24,6 +25,13 @@ def unfinished_character(data: bytes) -> bytes | None:
     rest = data[whole:]
     # Python waits for the third byte of a surrogate before it says no.
     return None if rest[:1] == b"\xed" and rest[1:] >= b"\xa0" else rest
+
+
+def split_at_characters(low: int, high: int) -> Iterator[tuple[int, int, int]]:
+    """A range of bytes in parts (low, high, how many characters such a byte begins)."""
+    for first, last, begun in ((0x00, 0x7F, 1), (0x80, 0xBF, 0), (0xC0, 0xFF, 1)):
+        if max(low, first) <= min(high, last):
+            yield max(low, first), min(high, last), begun
 
 
 def normalise_ranges(ranges: list[CodePointRange]) -> tuple[CodePointRange, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 UNSPELLABLE = 1 << 30
 """A token count that no budget reaches: the tokenizer cannot spell the bytes."""
@@ -24,6 +24,8 @@ class Vocabulary:
     """
 
     def __init__(self, token_bytes: Sequence[bytes], end_tokens: Iterable[int]) -> None:
+        self.base: Vocabulary | None = None
+        """The vocabulary that this one differs from in its end tokens only."""
         ends = list(end_tokens)
         if not ends:
             raise ValueError("a vocabulary needs an end token: without one no answer can end")
@@ -33,15 +35,25 @@ class Vocabulary:
             b"" if token in self.end_tokens else bytes(data)
             for token, data in enumerate(token_bytes)
         ]
-        self.id_of = {}
+
+    @cached_property
+    def id_of(self) -> dict[bytes, int]:
+        """The token with these bytes; some tokenizers hold the same twice: the first of them."""
+        ids: dict[bytes, int] = {}
         for token, data in enumerate(self.token_bytes):
             if data:
-                # Some tokenizers hold the same bytes twice: either id spells them.
-                self.id_of.setdefault(data, token)
-        self.longest = min(max(map(len, self.id_of), default=0), LONGEST_IN_SPELLING)
-        self.byte_tokens = [
-            self.id_of[bytes([byte])] for byte in range(256) if bytes([byte]) in self.id_of
-        ]
+                ids.setdefault(data, token)
+        return ids
+
+    @cached_property
+    def byte_tokens(self) -> list[int]:
+        """The tokens of single bytes, in the order of the bytes."""
+        single = (bytes([byte]) for byte in range(256))
+        return [self.id_of[data] for data in single if data in self.id_of]
+
+    @cached_property
+    def _longest(self) -> int:
+        return min(max(map(len, self.id_of), default=0), LONGEST_IN_SPELLING)
 
     def __len__(self) -> int:
         return len(self.token_bytes)
@@ -59,7 +71,7 @@ class Vocabulary:
         fewest = [0] + [UNSPELLABLE] * len(data)
         last_length = [0] * (len(data) + 1)
         for end in range(1, len(data) + 1):
-            for length in range(1, min(self.longest, end) + 1):
+            for length in range(1, min(self._longest, end) + 1):
                 count = fewest[end - length] + 1
                 if count <= fewest[end] and data[end - length : end] in self.id_of:
                     fewest[end], last_length[end] = count, length
@@ -81,5 +93,14 @@ class Vocabulary:
         """
         if stop_tokens <= self.end_tokens:
             return self
-        others = (self.end_tokens | stop_tokens) - {self.end_token}
-        return Vocabulary(self.token_bytes, [self.end_token, *sorted(others)])
+        # A request comes with them while others are served, so the tokens are not made again, and
+        # what is found by them only where it is asked for.
+        derived = Vocabulary.__new__(Vocabulary)
+        derived.base = self
+        derived.end_token = self.end_token
+        derived.end_tokens = self.end_tokens | stop_tokens
+        derived.token_bytes = self.token_bytes.copy()
+        for token in stop_tokens:
+            if 0 <= token < len(self):
+                derived.token_bytes[token] = b""
+        return derived

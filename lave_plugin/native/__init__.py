@@ -65,6 +65,7 @@ class Automaton(_native.Automaton):
             token_sets=rules.token_sets,
             token_edges=array("i", chain.from_iterable(_by_node(rules.token_edges))),
             token_budgets=array("i", chain.from_iterable(rules.token_budgets.items())),
+            character_budgets=array("i", chain.from_iterable(rules.character_budgets.items())),
         )
         self.token_classes = TokenClasses(rules.token_sets)
 
@@ -244,16 +245,19 @@ _arenas: WeakKeyDictionary[Vocabulary, _native.Vocabulary] = WeakKeyDictionary()
 
 
 def _arena(vocabulary: Vocabulary) -> _native.Vocabulary:
-    """The vocabulary in C++, one for all grammars."""
+    """The vocabulary in C++, one for all grammars; the bytes are those of what it came from."""
     arena = _arenas.get(vocabulary)
     if arena is None:
-        lengths = map(len, vocabulary.token_bytes)
         ends = [vocabulary.end_token, *sorted(vocabulary.end_tokens - {vocabulary.end_token})]
-        arena = _arenas[vocabulary] = _native.Vocabulary(
-            bytes=b"".join(vocabulary.token_bytes),
-            begins=array("q", accumulate(lengths, initial=0)),
-            end_tokens=ends,
-        )
+        if vocabulary.base is not None:
+            arena = _arena(vocabulary.base).with_end_tokens(ends)
+        else:
+            arena = _native.Vocabulary(
+                bytes=b"".join(vocabulary.token_bytes),
+                begins=array("q", accumulate(map(len, vocabulary.token_bytes), initial=0)),
+                end_tokens=ends,
+            )
+        _arenas[vocabulary] = arena
     return arena
 
 

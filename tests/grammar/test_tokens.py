@@ -141,6 +141,11 @@ EBNF = {
         'root ::= "q" a "!"\na[max_tokens=3] ::= b*\nb ::= "x" | "y" [0-9]*'
     ),
     "counted regex": 'root ::= "<" a ">"\na[max_chars=4] ::= Regex("[ab]*[0-9]*")',
+    "characters, again and again": 'root ::= (a "!")*\na[max_chars=2] ::= [a-z]* "\\u20ac"?',
+    "characters, with rules inside": (
+        'root ::= "q" a "!"\na[max_chars=3] ::= b*\nb ::= "x" | "y" [0-9\\u20ac]*'
+    ),
+    "characters, and nothing else": "root[max_chars=3] ::= [a-z\\u20ac]*",
     "counted from the start": "root[max_tokens=3] ::= [a-z]*",
     "substring": 'root ::= "<" Substring("ab", "c", "12", "ab") ">"',
     "annotated": 'root ::= a\na[capture="x", temperature=0.5] ::= [a-c]* "x"',
@@ -298,6 +303,13 @@ TIGHT = {
     'root ::= a "!"\na[max_chars=3] ::= [a-z]* "z"': {
         "abz!": "accepted", "z!": "accepted", "abc": "dead", "abcz!": "dead",
     },
+    # The shortest way to an end is not the one of the fewest characters.
+    'root ::= a "!"\na[max_chars=2] ::= "abc" | "éé" | "éx"': {
+        "éé!": "accepted", "éx!": "accepted", "é": "open", "a": "dead",
+    },
+    'root ::= a "!"\na[max_chars=3, lazy] ::= [a-z]* "z"': {
+        "abz!": "accepted", "zz": "dead", "abc": "dead",
+    },
     'root ::= a "!"\na[max_tokens=2, lazy] ::= [a-z]* "z"': {
         "az!": "accepted", "zz": "dead", "abz!": "dead",
     },
@@ -313,11 +325,12 @@ def test_a_budget_holds(grammar, sentence, verdict):
     compiled = compile_grammar(grammar)
     tokens = tokens_over(compiled)
     state = tokens.start
-    for byte in sentence.encode():
-        state = tokens.advance(state, byte)
+    read = [TEXT.index(character.encode()) for character in sentence]
+    for token_id in read:
+        state = tokens.advance(state, token_id)
     judged = "dead" if state == DEAD else "accepted" if tokens.is_complete(state) else "open"
     assert judged == verdict
-    assert verdict == "dead" or TokenOracle(compiled).judge(list(sentence.encode())) == verdict
+    assert verdict == "dead" or TokenOracle(compiled).judge(read) == verdict
     if state != DEAD:
         assert_it_can_finish(tokens, state)
 
@@ -336,6 +349,7 @@ def test_no_character_is_begun_that_the_budget_cannot_finish():
 
 LONG = [
     {"type": "any_text", "max_chars": 1_000_000},
+    tag("<a>", {"type": "any_text", "max_chars": 1_000_000}, "</a>"),
     tag("<a>", {"type": "any_text", "max_tokens": 1_000_000}, "</a>"),
     tag(token(CALL), {"type": "any_tokens", "max_tokens": 1_000_000}, token(DONE)),
 ]
@@ -346,12 +360,25 @@ def test_a_long_budget_takes_few_nodes(tag_format):
     assert len(read_normal_form(str(compile_grammar(tag_format).grammar)).final) < 1000
 
 
+def test_a_long_budget_of_characters_is_counted_to_its_end():
+    compiled = compile_grammar(tag("<a>", {"type": "any_text", "max_chars": 3000}, "</a>"))
+    tokens = tokens_over(compiled)
+    state = tokens.automaton.run(tokens.start, b"<a>" + "x€<".encode() * 999 + b"xy")
+    for byte, may_follow in ((ord("x"), True), (0xE2, True), (ord("<"), True)):
+        assert (tokens.automaton.step(state, byte) != DEAD) == may_follow
+    state = tokens.automaton.run(state, "é".encode())
+    assert tokens.automaton.allowed_bytes(state) == b"<"
+    assert tokens.forced_bytes(state) == b"</a>"
+    assert tokens.automaton.shortest_completion(state) == b"</a>"
+    assert_it_can_finish(tokens, state)
+
+
 REFUSED = [
     ('root ::= a\na[max_tokens=9] ::= "(" a ")" | "x"', "recursion"),
     ('root ::= a\na[max_chars=9] ::= "x" b "y"\nb[max_chars=2] ::= "z"*', "such rule inside"),
     ('root ::= a\na[max_chars=9] ::= "x" Token(5)', "max_tokens"),
     ('root ::= a\na[max_tokens=2] ::= "abcdef"', "max_tokens=2"),
-    ('root ::= a\na[max_chars=1000000] ::= "a" | [a-z] a', "Lower the budget"),
+    ('root ::= a\na[max_chars=1000000] ::= "ab" | [a-z] a | "\\u20ac"', "Lower the budget"),
     ('root ::= a\na[max_chars=2] ::= "abcdef"', "no sentence"),
 ]
 

@@ -5,18 +5,23 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from lave_plugin.grammar.nfa import TokenSet
-from lave_plugin.grammar.normal_form import UNREACHABLE, RuleAutomata, shortest_distances
+from lave_plugin.grammar.normal_form import (
+    UNREACHABLE,
+    RuleAutomata,
+    characters_of,
+    shortest_distances,
+)
 from lave_plugin.grammar.vocabulary import Vocabulary
 
-ALPHABET = b"abcd"
-BYTE_RANGES = [(97, 97), (98, 98), (97, 98), (98, 100), (100, 100), (0, 255)]
+ALPHABET = b"abcd\x80"
+BYTE_RANGES = [(97, 97), (98, 98), (97, 98), (98, 100), (100, 100), (128, 191), (0, 255)]
 
 
 @st.composite
 def rule_automata(draw: st.DrawFn, *, tokens: bool = False) -> RuleAutomata:
     """Rules over shared nodes, among them left-recursive, nullable and ambiguous ones.
 
-    With `tokens`, some speak of tokens as well as of bytes.
+    With `tokens`, some speak of tokens as well as of bytes, and some count what they read.
     """
     nodes = draw(st.integers(1, 7))
     rules = draw(st.integers(1, 4))
@@ -34,30 +39,39 @@ def rule_automata(draw: st.DrawFn, *, tokens: bool = False) -> RuleAutomata:
     automata.final[draw(node)] = True
     if tokens and draw(st.booleans()):
         _speak_of_tokens(draw, automata, node)
+    if tokens and draw(st.booleans()):
+        _count(draw, automata)
     return _with_ends(automata)
 
 
 def _speak_of_tokens(draw: st.DrawFn, automata: RuleAutomata, node: st.SearchStrategy[int]) -> None:
-    """Token edges, and rules with a token budget."""
+    """Token edges of some nodes."""
     ids = st.lists(st.integers(0, 9), max_size=3, unique=True).map(sorted).map(tuple)
     sets = st.lists(st.builds(TokenSet, ids, st.booleans()), min_size=1, max_size=3, unique=True)
     automata.token_sets = draw(sets)
     edge = st.tuples(st.integers(0, len(automata.token_sets) - 1), node)
     edges = st.lists(edge, min_size=1, max_size=2).map(tuple)
     automata.token_edges = draw(st.dictionaries(node, edges, max_size=3))
-    automata.token_budgets = {
-        rule: draw(st.integers(4, 6))
-        for rule, start in enumerate(automata.start)
-        if not _refers_to_rules(automata, start) and draw(st.booleans())
-    }
 
 
-def _refers_to_rules(automata: RuleAutomata, start: int) -> bool:
+def _count(draw: st.DrawFn, automata: RuleAutomata) -> None:
+    """Budgets of rules that may have one."""
+    for rule, start in enumerate(automata.start):
+        reached = _reached(automata, start)
+        if any(automata.rule_edges[node] for node in reached):
+            continue
+        if draw(st.booleans()):
+            automata.token_budgets[rule] = draw(st.integers(4, 6))
+        if draw(st.booleans()) and not any(node in automata.token_edges for node in reached):
+            automata.character_budgets[rule] = draw(st.integers(0, 4))
+
+
+def _reached(automata: RuleAutomata, start: int) -> list[int]:
     reached = [start]
     for node in reached:
         edges = (*automata.byte_edges[node], *automata.token_edges.get(node, ()))
         reached += dict.fromkeys(edge[-1] for edge in edges if edge[-1] not in reached)
-    return any(automata.rule_edges[node] for node in reached)
+    return reached
 
 
 def _with_ends(automata: RuleAutomata) -> RuleAutomata:
@@ -86,15 +100,24 @@ def _with_ends(automata: RuleAutomata) -> RuleAutomata:
         for rule, budget in automata.token_budgets.items()
         if distance[automata.start[rule]] < UNREACHABLE
     }
+    automata.characters = characters_of(automata)
+    automata.character_budgets = {
+        rule: max(budget, automata.characters[automata.start[rule]])
+        for rule, budget in automata.character_budgets.items()
+        if distance[automata.start[rule]] < UNREACHABLE
+    }
     return automata
 
 
 @st.composite
 def vocabularies(draw: st.DrawFn) -> Vocabulary:
-    """Tokens over the alphabet: duplicates, empty ones, missing bytes, several end tokens."""
+    """Tokens over the alphabet: duplicates, empty ones, missing bytes, several end tokens, and
+    those of a request."""
     text = st.lists(st.sampled_from(ALPHABET), max_size=4).map(bytes)
     tokens = draw(st.lists(text, min_size=2, max_size=14))
     if draw(st.booleans()):
         tokens += [bytes([byte]) for byte in (ALPHABET if draw(st.booleans()) else range(256))]
     ends = draw(st.lists(st.integers(0, len(tokens) - 1), min_size=1, max_size=3, unique=True))
-    return Vocabulary(tokens, ends)
+    vocabulary = Vocabulary(tokens, ends)
+    stops = draw(st.frozensets(st.integers(0, len(tokens) - 1), max_size=2))
+    return vocabulary.with_stop_tokens(stops)

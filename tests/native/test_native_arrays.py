@@ -83,6 +83,14 @@ BAD_RULES = {
     "half a budget": {"token_budgets": array("i", [0])},
     "negative budget": {"token_budgets": array("i", [0, -1])},
     "budget below the shortest string": {"token_budgets": array("i", [0, 1])},
+    "characters of no rule": {"character_budgets": array("i", [-1, 9])},
+    "half a budget of characters": {"character_budgets": array("i", [0])},
+    "negative budget of characters": {"character_budgets": array("i", [0, -1])},
+    "characters below the shortest string": {"character_budgets": array("i", [0, 1])},
+    "characters of tokens": {
+        "token_edges": array("i", [0, 0, 2]),
+        "character_budgets": array("i", [0, 9]),
+    },
     "budget of a rule that refers to another": {
         "rule_begins": array("i", [0, 1, 1, 1]),
         "rule_edges": array("i", [0, 1]),
@@ -131,6 +139,8 @@ def test_any_rules(data):
         arrays["token_sets"] = [(data.draw(numbers), data.draw(st.booleans()))]
         arrays["token_edges"] = array("i", data.draw(numbers))
         arrays["token_budgets"] = array("i", data.draw(numbers))
+    if data.draw(st.booleans()):
+        arrays["character_budgets"] = array("i", data.draw(numbers))
     try:
         automaton = _native.Automaton(**arrays, root=data.draw(st.integers(-1, 2)), max_states=50)
         automaton.run(automaton.start, bytes(data.draw(st.lists(st.sampled_from(b"abc")))))
@@ -142,7 +152,6 @@ def test_any_rules(data):
 BAD_VOCABULARIES = {
     "no end token": {"end_tokens": []},
     "negative end token": {"end_tokens": [-1]},
-    "end token with bytes": {"end_tokens": [1]},
     "huge end token": {"end_tokens": [2**40]},
     "no offsets": {"begins": array("q", [])},
     "offsets that fall": {"begins": array("q", [0, 2, 1, 2])},
@@ -159,6 +168,18 @@ def test_vocabularies_that_are_none(what):
     assert len(_native.Vocabulary(**good)) == 3
     with pytest.raises(REFUSED):
         _native.Vocabulary(**{**good, **BAD_VOCABULARIES[what]})
+
+
+def test_an_end_token_has_no_bytes_whatever_the_arena_says():
+    """So vocabularies that differ in their end tokens only share their bytes."""
+    automaton = _native.Automaton(**rules())  # of "ab"
+    spelled = _native.Vocabulary(bytes=b"abab", begins=array("q", [0, 1, 2, 4]), end_tokens=[9])
+    one = _native.TokenAutomaton(automaton, spelled)
+    assert one.shortest_ending(one.start) == [2]
+    other = _native.TokenAutomaton(automaton, spelled.with_end_tokens([2, 9]))
+    assert other.shortest_ending(other.start) == [0, 1]
+    assert other.advance(other.start, 2) == -1
+    assert other.advance(other.advance(other.advance(other.start, 0), 1), 2) == -2
 
 
 VOCABULARY = Vocabulary([b"", b"a", b"b", b"ab"], [0])

@@ -83,8 +83,8 @@ State Automaton::unfold(State state, std::uint8_t byte) {
     kernel_.clear();
     for (Item item : items(state)) {
         for (const ByteEdge& edge : rules_.byte_edges(node_of(item))) {
-            if (edge.low <= byte && byte <= edge.high) {
-                kernel_.push_back(make_item(edge.target, continuation_of(item)));
+            if (may_read(continuation_of(item), edge, byte)) {
+                kernel_.push_back(make_item(edge.target, behind(continuation_of(item), byte)));
             }
         }
     }
@@ -135,15 +135,15 @@ State Automaton::unfold_end_of_token(State state) {
     accepting_ = accepting(state);
     future_.assign(1, accepting_);
     for (Item item : items(state)) {
-        const auto budget = budgets_.find(continuation_of(item));
-        if (budget == budgets_.end()) {
+        const Budget* budget = budget_of(continuation_of(item));
+        if (budget == nullptr || budget->tokens == Rules::kNoBudget) {
             future_.push_back(item);
             continue;
         }
-        const auto [continuation, before] = budget->second;
-        const std::int32_t left = before - 1;
-        if (left < std::max<std::int64_t>(rules_.distance(node_of(item)), 1)) continue;
-        future_.push_back(make_item(node_of(item), with_tokens_left(continuation, left)));
+        Budget left = *budget;
+        --left.tokens;
+        if (left.tokens < std::max<std::int64_t>(rules_.distance(node_of(item)), 1)) continue;
+        future_.push_back(make_item(node_of(item), with_budget(left)));
     }
     std::sort(future_.begin() + 1, future_.end());
     future_.erase(std::unique(future_.begin() + 1, future_.end()), future_.end());
@@ -228,10 +228,11 @@ void Automaton::close() {
     future_.assign(1, accepting_);
     for (std::size_t at = 0; at < closed_.size(); ++at) {
         const Item item = closed_[at];
-        if (!rules_.byte_edges(node_of(item)).empty() ||
-            !rules_.token_edges(node_of(item)).empty()) {
-            future_.push_back(begin_budget(item));
+        if (rules_.byte_edges(node_of(item)).empty() && rules_.token_edges(node_of(item)).empty()) {
+            continue;
         }
+        const Item begun = begin_budget(item);
+        if (can_read(begun)) future_.push_back(begun);
     }
     std::sort(future_.begin() + 1, future_.end());
     future_.erase(std::unique(future_.begin() + 1, future_.end()), future_.end());
@@ -242,8 +243,7 @@ void Automaton::predict_and_complete(Item item) {
     const std::int32_t node = node_of(item), continuation = continuation_of(item);
     for (const RuleEdge& edge : rules_.rule_edges(node)) {
         const std::int32_t inside = rules_.start(edge.rule);
-        if (rules_.tail(edge.target) &&
-            rules_.token_budget(edge.rule) == Rules::kNoBudget) {
+        if (rules_.tail(edge.target) && !rules_.has_budget(edge.rule)) {
             closed_.insert(make_item(inside, continuation));
             continue;
         }
@@ -320,32 +320,65 @@ Item Automaton::settle(Item item) const {
 Item Automaton::begin_budget(Item item) {
     const std::int32_t continuation = continuation_of(item);
     const Item settled = settle(item);
-    if (continuation >= 0 || !rules_.counts_tokens()) return settled;
+    if (continuation >= 0) return settled;
     return make_item(node_of(item), budgeted(-1 - continuation, continuation_of(settled)));
 }
 
 // The continuation of a rule that begins here: the token at hand is not counted.
 std::int32_t Automaton::budgeted(std::int32_t rule, std::int32_t continuation) {
-    const std::int32_t budget = rules_.token_budget(rule);
-    return budget == Rules::kNoBudget ? continuation : with_tokens_left(continuation, budget + 1);
+    if (!rules_.has_budget(rule)) return continuation;
+    const std::int32_t tokens = rules_.token_budget(rule);
+    const std::int32_t at_hand = tokens == Rules::kNoBudget ? tokens : tokens + 1;
+    return with_budget({continuation, at_hand, rules_.character_budget(rule)});
 }
 
-// `continuation` behind a rule that may still read from `left` tokens, the one at hand included.
-std::int32_t Automaton::with_tokens_left(std::int32_t continuation, std::int32_t left) {
-    const auto [place, is_new] = with_budget_.emplace(make_item(continuation, left), 0);
+// The continuation behind a rule that has this left.
+std::int32_t Automaton::with_budget(Budget budget) {
+    const auto [place, is_new] =
+        with_budget_.emplace(std::array{budget.behind, budget.tokens, budget.characters}, 0);
     if (is_new) {
-        const Words waiting = continuations_[continuation];
+        const Words waiting = continuations_[budget.behind];
         place->second = continuations_.append({waiting.begin(), waiting.end()});
-        remaining_.push_back(remaining_[continuation]);
-        budgets_[place->second] = {continuation, left};
+        remaining_.push_back(remaining_[budget.behind]);
+        budgets_[place->second] = budget;
     }
     return place->second;
 }
 
+// Whether the edge reads the byte, and the characters that are left allow that.
+bool Automaton::may_read(std::int32_t continuation, const ByteEdge& edge, int byte) const {
+    if (byte < edge.low || edge.high < byte) return false;
+    const Budget* budget = budget_of(continuation);
+    if (budget == nullptr || budget->characters == Rules::kNoBudget) return true;
+    return rules_.characters(edge.target) <= budget->characters - Rules::begins_character(byte);
+}
+
+// The continuation of an item, one byte later.
+std::int32_t Automaton::behind(std::int32_t continuation, int byte) {
+    const Budget* budget = budget_of(continuation);
+    if (budget == nullptr || budget->characters == Rules::kNoBudget) return continuation;
+    Budget left = *budget;
+    left.characters -= Rules::begins_character(byte);
+    return with_budget(left);
+}
+
+bool Automaton::can_read(Item item) const {
+    if (budget_of(continuation_of(item)) == nullptr ||
+        !rules_.token_edges(node_of(item)).empty()) {
+        return true;
+    }
+    for (const ByteEdge& edge : rules_.byte_edges(node_of(item))) {
+        // The first bytes of its parts; of bytes that are alike in this any will do.
+        for (int byte : {int{edge.low}, 0x80, 0xC0}) {
+            if (may_read(continuation_of(item), edge, byte)) return true;
+        }
+    }
+    return false;
+}
+
 bool Automaton::waits_for_end_of_text(std::int32_t continuation) const {
-    if (continuation == kEndOfText || budgets_.empty()) return continuation == kEndOfText;
-    const auto budget = budgets_.find(continuation);
-    return budget != budgets_.end() && budget->second.continuation == kEndOfText;
+    const Budget* budget = budget_of(continuation);
+    return (budget == nullptr ? continuation : budget->behind) == kEndOfText;
 }
 
 std::int32_t Automaton::intern_alone(std::int32_t place) {
@@ -425,6 +458,7 @@ void Automaton::choose_first_symbol(State state) {
         for (const ByteEdge& edge : rules_.byte_edges(node_of(item))) {
             if (to_end(edge.target, continuation_of(item)) != after) continue;
             for (int byte = edge.low; byte <= edge.high; ++byte) {
+                if (!may_read(continuation_of(item), edge, byte)) continue;
                 if (best < 0 || kRank[byte] < kRank[best]) best = byte;
             }
         }
@@ -445,7 +479,9 @@ std::string Automaton::allowed_bytes(State state) const {
     std::array<bool, 256> seen{};
     for (Item item : items(state)) {
         for (const ByteEdge& edge : rules_.byte_edges(node_of(item))) {
-            for (int byte = edge.low; byte <= edge.high; ++byte) seen[byte] = true;
+            for (int byte = edge.low; byte <= edge.high; ++byte) {
+                seen[byte] = seen[byte] || may_read(continuation_of(item), edge, byte);
+            }
         }
     }
     for (int byte = 0; byte < 256; ++byte) {
@@ -459,12 +495,15 @@ int Automaton::find_forced_byte(State state) const {
     int found = kNoByte;
     for (Item item : items(state)) {
         // Tokens are read as a whole, or counted.
-        if (!rules_.token_edges(node_of(item)).empty() || has_budget(continuation_of(item))) {
-            return kNoByte;
-        }
+        const Budget* budget = budget_of(continuation_of(item));
+        const bool counts_tokens = budget != nullptr && budget->tokens != Rules::kNoBudget;
+        if (counts_tokens || !rules_.token_edges(node_of(item)).empty()) return kNoByte;
         for (const ByteEdge& edge : rules_.byte_edges(node_of(item))) {
-            if (edge.low != edge.high || (found != kNoByte && found != edge.low)) return kNoByte;
-            found = edge.low;
+            for (int byte = edge.low; byte <= edge.high; ++byte) {
+                if (byte == found || !may_read(continuation_of(item), edge, byte)) continue;
+                if (found != kNoByte) return kNoByte;
+                found = byte;
+            }
         }
     }
     return found;

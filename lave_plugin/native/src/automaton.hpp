@@ -4,7 +4,9 @@
 // the reference: both must agree on every state.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -135,6 +137,13 @@ private:
         bool accepting, can_continue;
     };
 
+    // What a rule with a budget may still read; kNoBudget where it isn't counted.
+    struct Budget {
+        std::int32_t behind;  // the continuation of the rule
+        std::int32_t tokens;  // the one at hand included
+        std::int32_t characters;
+    };
+
     std::size_t row(State state) const {
         return static_cast<std::size_t>(state) * static_cast<std::size_t>(columns_);
     }
@@ -162,10 +171,16 @@ private:
     Item settle(Item item) const;
     Item begin_budget(Item item);
     std::int32_t budgeted(std::int32_t rule, std::int32_t continuation);
-    std::int32_t with_tokens_left(std::int32_t continuation, std::int32_t left);
-    bool has_budget(std::int32_t continuation) const {
-        return !budgets_.empty() && budgets_.count(continuation) != 0;
+    std::int32_t with_budget(Budget budget);
+    // Of a continuation; null where it has none.
+    const Budget* budget_of(std::int32_t continuation) const {
+        if (budgets_.empty()) return nullptr;
+        const auto found = budgets_.find(continuation);
+        return found == budgets_.end() ? nullptr : &found->second;
     }
+    bool may_read(std::int32_t continuation, const ByteEdge& edge, int byte) const;
+    std::int32_t behind(std::int32_t continuation, int byte);
+    bool can_read(Item item) const;
     bool waits_for_end_of_text(std::int32_t continuation) const;
     void choose_first_symbol(State state);
     int find_forced_byte(State state) const;
@@ -184,12 +199,9 @@ private:
     // Continuations in a loop, by their system of equations: the id of its first rule.
     Interner systems_;
     std::vector<std::int32_t> first_of_system_;
-    // With a token budget: the continuation and the tokens left by id, and the other way round.
-    struct Budget {
-        std::int32_t continuation, left;
-    };
+    // With a budget: by the id of the continuation, and the other way round.
     std::unordered_map<std::int32_t, Budget> budgets_;
-    std::unordered_map<std::uint64_t, std::int32_t> with_budget_;
+    std::map<std::array<std::int32_t, 3>, std::int32_t> with_budget_;
 
     // Interned twice: by the items that a byte has led to, and by those that can read a byte.
     Interner kernels_;

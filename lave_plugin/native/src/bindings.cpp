@@ -93,7 +93,8 @@ std::shared_ptr<Automaton> make_automaton(
     const py::buffer& rule_edges, const py::buffer& final, const py::buffer& start,
     std::int64_t root, std::int64_t max_states,
     const std::vector<std::pair<std::vector<std::int32_t>, bool>>& token_sets,
-    const std::optional<py::buffer>& token_edges, const std::optional<py::buffer>& token_budgets) {
+    const std::optional<py::buffer>& token_edges, const std::optional<py::buffer>& token_budgets,
+    const std::optional<py::buffer>& character_budgets) {
     if (max_states < 1) throw py::value_error("max_states must be at least 1");
     const Array<std::int32_t> a(byte_begins, "byte_begins", {kAnyLength});
     const Array<std::int32_t> b(byte_edges, "byte_edges", {kAnyLength});
@@ -104,7 +105,7 @@ std::shared_ptr<Automaton> make_automaton(
     RawRules raw{a.data(), a.size(), b.data(), b.size(), c.data(), c.size(), d.data(),
                  d.size(), e.data(), e.size(), f.data(), f.size(), root};
     for (const auto& [ids, excluded] : token_sets) raw.token_sets.push_back({ids, excluded});
-    std::optional<Array<std::int32_t>> g, h;
+    std::optional<Array<std::int32_t>> g, h, i;
     if (token_edges) {
         g.emplace(*token_edges, "token_edges", std::vector<py::ssize_t>{kAnyLength});
         raw.token_edges = g->data();
@@ -114,6 +115,12 @@ std::shared_ptr<Automaton> make_automaton(
         h.emplace(*token_budgets, "token_budgets", std::vector<py::ssize_t>{kAnyLength});
         raw.token_budgets = h->data();
         raw.token_budgets_count = h->size();
+    }
+    if (character_budgets) {
+        i.emplace(*character_budgets, "character_budgets",
+                  std::vector<py::ssize_t>{kAnyLength});
+        raw.character_budgets = i->data();
+        raw.character_budgets_count = i->size();
     }
     return std::make_shared<Automaton>(Rules(raw), max_states);
 }
@@ -183,9 +190,10 @@ std::shared_ptr<Vocabulary> make_vocabulary(const py::buffer& bytes, const py::b
                                             const std::vector<Token>& end_tokens) {
     const Array<std::uint8_t> data(bytes, "bytes", {kAnyLength});
     const Array<std::int64_t> offsets(begins, "begins", {kAnyLength});
-    return std::make_shared<Vocabulary>(
+    auto arena = std::make_shared<const Arena>(
         std::vector<std::uint8_t>(data.data(), data.data() + data.size()),
-        std::vector<std::int64_t>(offsets.data(), offsets.data() + offsets.size()), end_tokens);
+        std::vector<std::int64_t>(offsets.data(), offsets.data() + offsets.size()));
+    return std::make_shared<Vocabulary>(std::move(arena), end_tokens);
 }
 
 py::tuple tuple_of(TokenAutomaton::Tokens tokens) {
@@ -451,7 +459,8 @@ void bind_automaton(py::module_& module) {
              py::arg("rule_begins"), py::arg("rule_edges"), py::arg("final"), py::arg("start"),
              py::arg("root"), py::arg("max_states"),
              py::arg("token_sets") = std::vector<std::pair<std::vector<std::int32_t>, bool>>(),
-             py::arg("token_edges") = py::none(), py::arg("token_budgets") = py::none())
+             py::arg("token_edges") = py::none(), py::arg("token_budgets") = py::none(),
+             py::arg("character_budgets") = py::none())
         .def(py::init(&make_automaton_of), py::arg("rules"), py::arg("max_states"))
         .def_property_readonly("start",
                                [](Automaton& self) {
@@ -559,6 +568,12 @@ void bind_token_automaton(py::module_& module) {
     py::class_<Vocabulary, std::shared_ptr<Vocabulary>>(module, "Vocabulary")
         .def(py::init(&make_vocabulary), py::arg("bytes"), py::arg("begins"),
              py::arg("end_tokens"))
+        .def(
+            "with_end_tokens",
+            [](const Vocabulary& self, const std::vector<Token>& end_tokens) {
+                return std::make_shared<Vocabulary>(self.arena, end_tokens);
+            },
+            py::arg("end_tokens"))
         .def("__len__", &Vocabulary::size);
 
     py::class_<TokenAutomaton, std::shared_ptr<TokenAutomaton>>(module, "TokenAutomaton")

@@ -78,16 +78,18 @@ Rules::Rules(const RawRules& raw) {
                         rule_begins_[node] == rule_begins_[node + 1] &&
                         token_edges(static_cast<std::int32_t>(node)).empty());
     }
+    token_budgets_ = read_budgets(raw.token_budgets, raw.token_budgets_count);
+    character_budgets_ = read_budgets(raw.character_budgets, raw.character_budgets_count);
     distance_ = shortest_distances(raw);
     require_ends();
-    require_token_budgets();
+    count_characters();
+    require_budgets();
     find_byte_classes();
 }
 
 void Rules::read_token_edges(const RawRules& raw) {
     const std::size_t nodes = raw.final_count;
     require(raw.token_edges_count % 3 == 0, "token edges are triples (node, set, target)");
-    require(raw.token_budgets_count % 2 == 0, "token budgets are pairs (rule, tokens)");
     token_classes_ = TokenClasses(raw.token_sets);
     if (raw.token_edges_count > 0) token_begins_.assign(nodes + 1, 0);
     std::int32_t before = 0;
@@ -101,13 +103,40 @@ void Rules::read_token_edges(const RawRules& raw) {
         token_edges_.push_back({raw.token_edges[at + 1], raw.token_edges[at + 2]});
     }
     std::partial_sum(token_begins_.begin(), token_begins_.end(), token_begins_.begin());
-    if (raw.token_budgets_count > 0) token_budgets_.assign(raw.start_count, kNoBudget);
-    for (std::size_t at = 0; at < raw.token_budgets_count; at += 2) {
-        require_index(raw.token_budgets[at], raw.start_count, "rule");
-        const std::int32_t most = raw.token_budgets[at + 1];
+}
+
+// By rule; empty where none has one.
+std::vector<std::int32_t> Rules::read_budgets(const std::int32_t* pairs, std::size_t count) const {
+    require(count % 2 == 0, "budgets are pairs (rule, how many)");
+    std::vector<std::int32_t> budgets(count > 0 ? start_.size() : 0, kNoBudget);
+    for (std::size_t at = 0; at < count; at += 2) {
+        require_index(pairs[at], start_.size(), "rule");
+        const std::int32_t most = pairs[at + 1];
         require(0 <= most && most < std::numeric_limits<std::int32_t>::max(),
-                "a token budget must not be negative");
-        token_budgets_[raw.token_budgets[at]] = most;
+                "a budget must not be negative");
+        budgets[pairs[at]] = most;
+    }
+    return budgets;
+}
+
+// In the order of the distance, so that what a node's shortest ways lead to is there already.
+void Rules::count_characters() {
+    if (!counts_characters()) return;
+    std::vector<std::int32_t> order(final_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [this](std::int32_t a, std::int32_t b) {
+        return distance_[a] < distance_[b];
+    });
+    characters_.assign(final_.size(), std::numeric_limits<std::int32_t>::max());
+    for (std::int32_t node : order) {
+        if (distance_[node] == 0) characters_[node] = 0;
+        for (const ByteEdge& edge : byte_edges(node)) {
+            if (distance_[edge.target] + 1 != distance_[node]) continue;
+            const bool within = 0x80 <= edge.high && edge.low <= 0xBF;
+            const std::int64_t counted = std::int64_t{characters_[edge.target]} + !within;
+            characters_[node] = static_cast<std::int32_t>(
+                std::min<std::int64_t>(characters_[node], counted));
+        }
     }
 }
 
@@ -186,12 +215,17 @@ void Rules::require_ends() const {
 }
 
 // With this, an item that has a budget can end its rule within it.
-void Rules::require_token_budgets() const {
-    if (!counts_tokens()) return;
+void Rules::require_budgets() const {
+    const char* too_small = "a budget is too small for the rule's shortest string";
     for (std::int32_t rule = 0; rule < rule_count(); ++rule) {
-        if (token_budgets_[rule] == kNoBudget) continue;
-        require(distance_[start_[rule]] <= token_budgets_[rule],
-                "a token budget is too small for the rule's shortest string");
+        if (!has_budget(rule)) continue;
+        if (token_budget(rule) != kNoBudget) {
+            require(distance_[start_[rule]] <= token_budget(rule), too_small);
+        }
+        const bool counts_characters = character_budget(rule) != kNoBudget;
+        if (counts_characters) {
+            require(characters_[start_[rule]] <= character_budget(rule), too_small);
+        }
         std::vector<char> seen(final_.size());
         std::vector<std::int32_t> pending{start_[rule]};
         auto enter = [&](std::int32_t node) {
@@ -201,7 +235,9 @@ void Rules::require_token_budgets() const {
         while (!pending.empty()) {
             const std::int32_t node = pending.back();
             pending.pop_back();
-            require(rule_edges(node).empty(), "a rule with a token budget must refer to no other");
+            require(rule_edges(node).empty(), "a rule with a budget must refer to no other");
+            require(!counts_characters || token_edges(node).empty(),
+                    "a rule whose characters are counted must read no tokens as a whole");
             for (const ByteEdge& edge : byte_edges(node)) enter(edge.target);
             for (const TokenEdge& edge : token_edges(node)) enter(edge.target);
         }
@@ -211,6 +247,7 @@ void Rules::require_token_budgets() const {
 void Rules::find_byte_classes() {
     std::vector<std::pair<std::uint8_t, std::uint8_t>> ranges;
     for (const ByteEdge& edge : byte_edges_) ranges.emplace_back(edge.low, edge.high);
+    if (counts_characters()) ranges.emplace_back(0x80, 0xBF);  // the bytes that begin none
     std::sort(ranges.begin(), ranges.end());
     ranges.erase(std::unique(ranges.begin(), ranges.end()), ranges.end());
     std::array<int, 256> split_into;  // the class of those inside the range, by their old class

@@ -57,6 +57,8 @@ struct RawRules {
     std::size_t token_edges_count = 0;          // numbers, three to an edge
     const std::int32_t* token_budgets = nullptr;  // pairs (rule, tokens that may begin inside it)
     std::size_t token_budgets_count = 0;          // numbers, two to a rule
+    const std::int32_t* character_budgets = nullptr;  // the same in characters
+    std::size_t character_budgets_count = 0;
 };
 
 // Fewest bytes from each node to the end of its rule, kUnreachable where there is no way; a token
@@ -97,13 +99,25 @@ public:
         if (token_begins_.empty()) return {edges, edges};
         return {edges + token_begins_[node], edges + token_begins_[node + 1]};
     }
-    // Whether there are rules with a token budget.
+    // Whether there are rules with a token budget, and with one in characters.
     bool counts_tokens() const { return !token_budgets_.empty(); }
-    // How many tokens may begin inside a string of the rule; kNoBudget where it has none.
+    bool counts_characters() const { return !character_budgets_.empty(); }
+    // How many tokens, or characters, may begin inside a string of the rule; kNoBudget where it has
+    // no such budget.
     static constexpr std::int32_t kNoBudget = -1;
     std::int32_t token_budget(std::int32_t rule) const {
         return counts_tokens() ? token_budgets_[rule] : kNoBudget;
     }
+    std::int32_t character_budget(std::int32_t rule) const {
+        return counts_characters() ? character_budgets_[rule] : kNoBudget;
+    }
+    bool has_budget(std::int32_t rule) const {
+        return token_budget(rule) != kNoBudget || character_budget(rule) != kNoBudget;
+    }
+    // Of a node of a rule with a budget in characters: how many begin on the way to the end of the
+    // rule, of the shortest ways in bytes where they are fewest.
+    std::int32_t characters(std::int32_t node) const { return characters_[node]; }
+    static bool begins_character(int byte) { return byte < 0x80 || byte >= 0xC0; }
 
     // Whether some rule refers to itself, maybe by way of others; if not, states are finite.
     bool recursive() const;
@@ -115,14 +129,17 @@ public:
 
 private:
     void read_token_edges(const RawRules& raw);
+    std::vector<std::int32_t> read_budgets(const std::int32_t* pairs, std::size_t count) const;
     void find_byte_classes();
+    void count_characters();
     void require_ends() const;
-    void require_token_budgets() const;
+    void require_budgets() const;
 
     std::vector<std::int32_t> byte_begins_, rule_begins_, start_;
     std::vector<ByteEdge> byte_edges_;
     std::vector<RuleEdge> rule_edges_;
-    std::vector<std::int32_t> token_begins_, token_budgets_;  // empty where the grammar has none
+    // Empty where the grammar has none.
+    std::vector<std::int32_t> token_begins_, token_budgets_, character_budgets_, characters_;
     std::vector<TokenEdge> token_edges_;
     TokenClasses token_classes_;
     std::vector<char> final_, tail_;

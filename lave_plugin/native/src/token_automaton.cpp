@@ -121,13 +121,13 @@ std::int32_t TokenAutomaton::tokens_to_finish(State state) {
         if (at < symbols.size() && symbols[at] < 0) {
             fewest = std::min(fewest, finish_count(way[at + 1]) + 1);
         }
-        std::int32_t node = Vocabulary::kRoot;
+        std::int32_t node = Arena::kRoot;
         const std::size_t end =
             std::min(symbols.size(), at + vocabulary->longest_in_spelling());
         for (std::size_t next = at; next < end && symbols[next] >= 0; ++next) {
-            node = vocabulary->child(node, static_cast<std::uint8_t>(symbols[next]));
+            node = vocabulary->arena->child(node, static_cast<std::uint8_t>(symbols[next]));
             if (node < 0) break;
-            if (vocabulary->nodes()[node].token == kNoToken) continue;
+            if (vocabulary->token_at(node) == kNoToken) continue;
             fewest = std::min(fewest, finish_count(way[next + 1]) + 1);
         }
         finish_count(way[at]) = fewest;
@@ -257,11 +257,11 @@ std::vector<std::uint32_t> TokenAutomaton::walk_trie(State state) {
         }
     }
     if (state < 0) return mask;
-    const auto& nodes = vocabulary->nodes();
-    std::vector<State> states(vocabulary->max_depth() + 2);  // by depth, along the path
+    const auto& nodes = vocabulary->arena->nodes();
+    std::vector<State> states(vocabulary->arena->max_depth() + 2);  // by depth, along the path
     states[0] = state;
     for (std::size_t at = 0; at < nodes.size();) {
-        const Vocabulary::Node& node = nodes[at];
+        const Arena::Node& node = nodes[at];
         const State following = automaton->step(states[node.depth], node.byte);
         if (following == kDead) {
             at = node.next;
@@ -269,9 +269,8 @@ std::vector<std::uint32_t> TokenAutomaton::walk_trie(State state) {
         }
         states[node.depth + 1] = following;
         const bool outlives = automaton->end_token(following) != kDead;
-        for (Token token = outlives ? node.token : kNoToken; token != kNoToken; token = vocabulary->same_bytes(token)) {
-            allow(token);
-        }
+        Token token = outlives ? vocabulary->token_at(static_cast<std::int32_t>(at)) : kNoToken;
+        for (; token != kNoToken; token = vocabulary->same_bytes(token)) allow(token);
         ++at;
     }
     if (!representatives_.empty()) allow_whole(state, mask);

@@ -17,9 +17,8 @@ constexpr int kLongestInSpelling = 32;
 
 }  // namespace
 
-Vocabulary::Vocabulary(std::vector<std::uint8_t> bytes, std::vector<std::int64_t> begins,
-                       std::vector<Token> end_tokens)
-    : bytes_(std::move(bytes)), begins_(std::move(begins)), end_tokens_(std::move(end_tokens)) {
+Arena::Arena(std::vector<std::uint8_t> bytes, std::vector<std::int64_t> begins)
+    : bytes_(std::move(bytes)), begins_(std::move(begins)) {
     const std::size_t limit = std::numeric_limits<std::int32_t>::max() / 2;
     if (begins_.empty() || begins_.size() > limit || bytes_.size() > limit || begins_[0] != 0 ||
         begins_.back() != static_cast<std::int64_t>(bytes_.size()) ||
@@ -28,6 +27,17 @@ Vocabulary::Vocabulary(std::vector<std::uint8_t> bytes, std::vector<std::int64_t
             "the offsets of the tokens must rise from 0 to the number of bytes, one for each token"
             " and one more");
     }
+    for (Token token = 0; token < size(); ++token) {
+        const auto length = static_cast<int>(
+            std::min<std::size_t>(bytes_of(token).count, kLongestInSpelling));
+        longest_in_spelling_ = std::max(longest_in_spelling_, length);
+    }
+    build_trie();
+    index_children();
+}
+
+Vocabulary::Vocabulary(std::shared_ptr<const Arena> arena_, std::vector<Token> end_tokens)
+    : arena(std::move(arena_)), size_(arena->size()), end_tokens_(std::move(end_tokens)) {
     if (end_tokens_.empty()) throw std::invalid_argument("a vocabulary needs an end token");
     is_end_.assign(size(), 0);
     for (Token token : end_tokens_) {
@@ -35,26 +45,16 @@ Vocabulary::Vocabulary(std::vector<std::uint8_t> bytes, std::vector<std::int64_t
         if (token < 0) throw std::invalid_argument("an end token must not be negative");
         if (token >= size()) continue;
         is_end_[token] = 1;
-        if (bytes_of(token).count != 0) {
-            throw std::invalid_argument("an end token must not have bytes");
-        }
+        has_ends_with_bytes_ = has_ends_with_bytes_ || arena->bytes_of(token).count != 0;
     }
-    for (Token token = 0; token < size(); ++token) {
-        const Bytes data = bytes_of(token);
-        if (data.count == 1 && byte_token_[data.first[0]] == kNoToken) {
-            byte_token_[data.first[0]] = token;
-        }
-        longest_in_spelling_ =
-            static_cast<int>(std::max(static_cast<std::size_t>(longest_in_spelling_),
-                                      std::min<std::size_t>(data.count, kLongestInSpelling)));
+    for (int byte = 0; byte < 256; ++byte) {
+        const std::int32_t node = arena->child(Arena::kRoot, static_cast<std::uint8_t>(byte));
+        if (node >= 0) byte_token_[byte] = token_at(node);
+        spells_every_byte_ = spells_every_byte_ && byte_token_[byte] != kNoToken;
     }
-    spells_every_byte_ =
-        std::find(byte_token_.begin(), byte_token_.end(), kNoToken) == byte_token_.end();
-    build_trie();
-    index_children();
 }
 
-void Vocabulary::build_trie() {
+void Arena::build_trie() {
     std::vector<Token> order;
     for (Token token = 0; token < size(); ++token) {
         if (bytes_of(token).count != 0) order.push_back(token);
@@ -95,7 +95,7 @@ void Vocabulary::build_trie() {
     for (std::int32_t node : path) nodes_[node].next = static_cast<std::int32_t>(nodes_.size());
 }
 
-void Vocabulary::index_children() {
+void Arena::index_children() {
     const auto count = static_cast<std::int32_t>(nodes_.size());
     child_begins_.assign(1, 0);
     for (std::int32_t node = 0; node < count; node = nodes_[node].next) {
@@ -122,12 +122,12 @@ std::optional<std::vector<Token>> Vocabulary::spelling(const std::string& bytes)
     prefixes[0].tokens = 0;
     for (std::size_t from = 0; from < bytes.size(); ++from) {
         if (prefixes[from].tokens >= kUnspellable) continue;
-        std::int32_t node = kRoot;
-        for (std::int32_t length = 1; length <= longest_in_spelling_; ++length) {
+        std::int32_t node = Arena::kRoot;
+        for (std::int32_t length = 1; length <= longest_in_spelling(); ++length) {
             if (from + length > bytes.size()) break;
-            node = child(node, static_cast<std::uint8_t>(bytes[from + length - 1]));
+            node = arena->child(node, static_cast<std::uint8_t>(bytes[from + length - 1]));
             if (node < 0) break;
-            const Token token = nodes_[node].token;
+            const Token token = token_at(node);
             if (token == kNoToken) continue;
             Prefix& prefix = prefixes[from + length];
             const std::int32_t count = prefixes[from].tokens + 1;
@@ -146,7 +146,7 @@ std::optional<std::vector<Token>> Vocabulary::spelling(const std::string& bytes)
     return tokens;
 }
 
-std::int32_t Vocabulary::child(std::int32_t node, std::uint8_t byte) const {
+std::int32_t Arena::child(std::int32_t node, std::uint8_t byte) const {
     if (node == kRoot) return root_children_[byte];
     const auto first = children_.begin() + child_begins_[node];
     const auto last = children_.begin() + child_begins_[node + 1];
