@@ -1,0 +1,333 @@
+"""Throughput and latency of a server: without the plugin, with it, and under a constraint.
+
+The names of the metrics are those of SGLang's ``bench_serving`` (``sglang/benchmark/serving.py``,
+0.5.23). What stands beside them in a cell is ours: ``valid``, ``steps_per_request``,
+``tokens_per_step``, ``verification_share``.
+
+A *cell* is one mix of requests at one concurrency, sent one way:
+
+- ``off``: unconstrained, to the server without the plugin
+- ``free``: unconstrained, to the server with it
+- ``constrained``: with their constraints, to the server with it
+
+Cells come in rounds, the ways of one mix right behind each other, so that what else the machine
+does hits them alike; a ratio is taken within a round.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy
+
+from lave_plugin.bench.client import Client, Reply
+from lave_plugin.bench.engine_steps import EngineSteps, engine_steps
+from lave_plugin.bench.mixes import MIXES, Ask, asks
+from lave_plugin.bench.results import Results
+
+WAYS = ("off", "free", "constrained")
+PERCENTILES = (50, 95)
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured.
+
+    Attributes
+    ----------
+    concurrencies
+        Requests in flight at a time.
+    rounds
+        How often each cell is measured.
+    requests
+        Of a cell: so many, or twice its concurrency if that is more.
+    """
+
+    concurrencies: tuple[int, ...]
+    rounds: int
+    requests: int
+
+    def requests_at(self, concurrency: int) -> int:
+        return max(self.requests, 2 * concurrency)
+
+    @property
+    def most_requests(self) -> int:
+        return self.requests_at(max(self.concurrencies))
+
+
+FULL = Size(concurrencies=(1, 4, 8, 16), rounds=5, requests=8)
+QUICK = Size(concurrencies=(1, 8), rounds=2, requests=4)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Which cell it is; the key in the results is its parts."""
+
+    round: int
+    concurrency: int
+    mix: str
+    way: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.round}/{self.concurrency}/{self.mix}/{self.way}"
+
+
+class ServeBenchmark:
+    """The cells of one run.
+
+    Parameters
+    ----------
+    clients
+        By way; a way without a server is not measured.
+    model
+        The name by which requests ask for it.
+    """
+
+    def __init__(
+        self,
+        clients: Mapping[str, Client],
+        model: str,
+        size: Size,
+        *,
+        mixes: Sequence[str] = MIXES,
+        max_tokens: int,
+        seed: int,
+    ) -> None:
+        self.clients = clients
+        self.model = model
+        self.size = size
+        self.mixes = mixes
+        self.max_tokens = max_tokens
+        self.seed = seed
+
+    @cached_property
+    def requests(self) -> dict[str, list[Ask]]:
+        return {mix: asks(mix, self.size.most_requests, self.seed) for mix in self.mixes}
+
+    def cells(self) -> list[Cell]:
+        """In the order of measuring; from round to round another way comes first."""
+        found = []
+        for turn, concurrency, mix in itertools.product(
+            range(self.size.rounds), self.size.concurrencies, self.mixes
+        ):
+            ways = [
+                way
+                for way in WAYS
+                if way in self.clients and (mix != "none" or way != "constrained")
+            ]
+            first = turn % len(ways)
+            found += [
+                Cell(turn, concurrency, mix, way) for way in (*ways[first:], *ways[:first])
+            ]
+        return found
+
+    def run(self, results: Results) -> None:
+        """Measure what is missing.
+
+        Raises
+        ------
+        Interrupted
+            See :meth:`Results.measure`.
+        """
+        cells = {cell.key: cell for cell in self.cells()}
+        if all(key in results for key in cells):
+            return
+        warming = {f"warm-up/{mix}/{way}": (mix, way) for mix, way in self._kinds()}
+        for key in warming:  # a server that was started anew is cold again
+            results.forget(key)
+        results.measure(list(warming), lambda key: self._warm_up(*warming[key]), "warm-up")
+        results.measure(list(cells), lambda key: self._measure(cells[key]), "serve")
+
+    def _kinds(self) -> list[tuple[str, str]]:
+        return list(dict.fromkeys((cell.mix, cell.way) for cell in self.cells()))
+
+    def _warm_up(self, mix: str, way: str) -> dict[str, Any]:
+        """Send each request once, so that its grammar is compiled and its states unfolded."""
+        cell = Cell(-1, max(self.size.concurrencies), mix, way)
+        replies, duration = self.clients[way].send_all(self._bodies(cell), cell.concurrency)
+        return {"cell": "warm-up", "mix": mix, "way": way, "duration": duration}
+
+    def _bodies(self, cell: Cell) -> list[dict[str, Any]]:
+        return [
+            ask.body(
+                self.model,
+                constrained=cell.way == "constrained",
+                max_tokens=self.max_tokens,
+            )
+            for ask in self.requests[cell.mix][: self.size.requests_at(cell.concurrency)]
+        ]
+
+    def _measure(self, cell: Cell) -> dict[str, Any]:
+        client = self.clients[cell.way]
+        bodies = self._bodies(cell)
+        before = engine_steps(client)
+        replies, duration = client.send_all(bodies, cell.concurrency)
+        after = engine_steps(client)
+        steps = None if before is None or after is None else after.since(before)
+        complaints = [
+            reply.error or ask.check(reply.text)
+            for ask, reply in zip(self.requests[cell.mix], replies, strict=False)
+        ]
+        return {
+            "cell": "serve",
+            "round": cell.round,
+            "mix": cell.mix,
+            "way": cell.way,
+            "max_concurrency": cell.concurrency,
+            **metrics(replies, duration),
+            "valid": sum(complaint is None for complaint in complaints),
+            "complaint": next(filter(None, complaints), None),
+            **of_steps(steps, replies),
+        }
+
+
+def metrics(replies: Sequence[Reply], duration: float) -> dict[str, Any]:
+    """What SGLang's ``bench_serving`` reports of the same, by its names; seconds where no unit
+    stands in the name. Failed requests count in nothing but ``failed``.
+    """
+    done = [reply for reply in replies if reply.error is None]
+    output = sum(reply.output_tokens for reply in done)
+    found: dict[str, Any] = {
+        "completed": len(done),
+        "failed": len(replies) - len(done),
+        "duration": duration,
+        "total_input_tokens": sum(reply.prompt_tokens for reply in done),
+        "total_output_tokens": output,
+        "request_throughput": len(done) / duration,
+        "output_throughput": output / duration,
+        "concurrency": sum(reply.latency for reply in done) / duration,
+    }
+    for name, seconds in (
+        ("ttft", [reply.ttft for reply in done]),
+        ("e2e_latency", [reply.latency for reply in done]),
+    ):
+        milliseconds = 1e3 * numpy.array(seconds)
+        found[f"mean_{name}_ms"] = float(milliseconds.mean()) if done else None
+        for percent in PERCENTILES:
+            label = "median" if percent == 50 else f"p{percent}"
+            value = float(numpy.percentile(milliseconds, percent)) if done else None
+            found[f"{label}_{name}_ms"] = value
+    return found
+
+
+def of_steps(steps: EngineSteps | None, replies: Sequence[Reply]) -> dict[str, Any]:
+    """What the engine's steps come to for these requests; None where the server doesn't say.
+
+    A step of a request counts once, whatever else is in the batch; those that read the prompt
+    count as well.
+    """
+    if steps is None or not steps.rows:
+        return dict.fromkeys(
+            ("steps_per_request", "tokens_per_step", "step_ms", "verification_share")
+        ) | {"verification_by_rows": []}
+    return {
+        "steps_per_request": steps.rows / len(replies),
+        "tokens_per_step": sum(reply.output_tokens for reply in replies) / steps.rows,
+        "step_ms": 1e3 * steps.step_s / steps.steps,
+        "verification_share": steps.verification_s / steps.step_s,
+        "verification_by_rows": [list(entry) for entry in steps.by_rows],
+    }
+
+
+# --- summary ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The median of some rounds, with the least and the most of them."""
+
+    median: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, values: Sequence[float | None]) -> Spread | None:
+        """None where there is no value at all."""
+        known = [value for value in values if value is not None]
+        if not known:
+            return None
+        return cls(statistics.median(known), min(known), max(known))
+
+
+RATIOS = {
+    "free/off": ("free", "off"),
+    "constrained/free": ("constrained", "free"),
+    "constrained/off": ("constrained", "off"),
+}
+
+
+def summary(results: Results) -> list[dict[str, Any]]:
+    """One row for each mix, concurrency and way, medians over the rounds as ``Spread``.
+
+    ``ratios`` are of the output throughput, each within one round: of the way to ``off`` and of
+    ``constrained`` to ``free``.
+    """
+    cells = results.all(cell="serve")
+    by_place = {(c["mix"], c["max_concurrency"], c["way"], c["round"]): c for c in cells}
+    kinds = sorted(
+        {key[:3] for key in by_place},
+        key=lambda kind: (MIXES.index(kind[0]), kind[1], WAYS.index(kind[2])),
+    )
+    rounds = sorted({key[3] for key in by_place})
+    rows = []
+    for mix, concurrency, way in kinds:
+        mine = [by_place[mix, concurrency, way, turn] for turn in rounds
+                if (mix, concurrency, way, turn) in by_place]  # fmt: skip
+        row: dict[str, Any] = {
+            "mix": mix,
+            "max_concurrency": concurrency,
+            "way": way,
+            "rounds": len(mine),
+            "failed": sum(cell["failed"] for cell in mine),
+            "valid": sum(cell["valid"] for cell in mine)
+            / sum(cell["completed"] + cell["failed"] for cell in mine),
+        }
+        for name in (
+            "output_throughput",
+            "request_throughput",
+            "median_ttft_ms",
+            "median_e2e_latency_ms",
+            "p95_e2e_latency_ms",
+            "steps_per_request",
+            "tokens_per_step",
+            "verification_share",
+        ):
+            row[name] = Spread.of([cell[name] for cell in mine])
+        row["ratios"] = {
+            label: _ratio(by_place, mix, concurrency, above, below, rounds)
+            for label, (above, below) in RATIOS.items()
+            if above == way
+        }
+        rows.append(row)
+    return rows
+
+
+def _ratio(by_place, mix, concurrency, above, below, rounds) -> Spread | None:
+    pairs = [
+        (by_place.get((mix, concurrency, above, turn)), by_place.get((mix, concurrency, below, turn)))
+        for turn in rounds
+    ]
+    return Spread.of(
+        [
+            up["output_throughput"] / down["output_throughput"]
+            for up, down in pairs
+            if up and down and down["output_throughput"]
+        ]
+    )
+
+
+def verification_of_a_row(results: Results) -> dict[int, float]:
+    """Milliseconds of verification in a step of so many constrained rows, by the rows."""
+    sums: dict[int, list[float]] = {}
+    for cell in results.all(cell="serve"):
+        for rows, steps, seconds in cell["verification_by_rows"]:
+            total = sums.setdefault(rows, [0, 0.0])
+            total[0] += steps
+            total[1] += seconds
+    return {rows: 1e3 * seconds / steps for rows, (steps, seconds) in sorted(sums.items())}
