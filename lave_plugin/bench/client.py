@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from time import perf_counter
@@ -14,6 +14,10 @@ from requests.adapters import HTTPAdapter
 
 TIMEOUT = 600.0
 CONNECTIONS = 256
+
+
+class ServerLost(RuntimeError):
+    """The server can't be reached any more, so nothing can be said of it."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class Reply:
     finish
         Why it ended: ``"stop"``, ``"length"``, ...; None if it did not.
     error
-        What went wrong, or None.
+        What the server refused it with, or None.
     """
 
     text: str
@@ -64,10 +68,19 @@ class Client:
             self._session.headers["Authorization"] = f"Bearer {api_key}"
 
     def model(self) -> str:
-        """The name of the model that is served."""
-        answer = self._session.get(f"{self.base_url}/v1/models", timeout=60)
-        answer.raise_for_status()
-        return answer.json()["data"][0]["id"]
+        """The name of the model that is served.
+
+        Raises
+        ------
+        ServerLost
+            Nothing that speaks OpenAI's API answers there.
+        """
+        try:
+            answer = self._session.get(f"{self.base_url}/v1/models", timeout=60)
+            answer.raise_for_status()
+            return answer.json()["data"][0]["id"]
+        except (requests.RequestException, ValueError, LookupError, TypeError) as error:
+            raise ServerLost(f"{self.base_url}: {type(error).__name__}: {error}") from None
 
     def server_info(self) -> dict[str, Any] | None:
         """SGLang's ``/server_info``; None from a server that has none or keeps it to itself."""
@@ -80,7 +93,12 @@ class Client:
     def send(self, body: Mapping[str, Any]) -> Reply:
         """Send one chat completion as a stream and wait for its end.
 
-        A failure is a reply with an ``error``, since one request is not the whole run.
+        A refusal is a reply with an ``error``: it is what the server gives for this request.
+
+        Raises
+        ------
+        ServerLost
+            There was no answer, or no whole one.
         """
         sent = perf_counter()
         body = {**body, "stream": True, "stream_options": {"include_usage": True}}
@@ -102,10 +120,10 @@ class Client:
                             pieces.append(piece)
                         finish = choice.get("finish_reason") or finish
         except (requests.RequestException, ValueError) as error:
-            return _failed(sent, f"{type(error).__name__}: {error}")
+            raise ServerLost(f"{self.base_url}: {type(error).__name__}: {error}") from None
         end = perf_counter()
         if finish is None:
-            return _failed(sent, "the stream ended before the answer")
+            raise ServerLost(f"{self.base_url}: the stream ended before the answer.")
         return Reply(
             "".join(pieces),
             (first or end) - sent,
@@ -148,6 +166,3 @@ def _message(text: str) -> str:
 def _failed(sent: float, error: str) -> Reply:
     seconds = perf_counter() - sent
     return Reply("", seconds, seconds, error=error)
-
-
-Send = Callable[[Mapping[str, Any]], Reply]

@@ -120,10 +120,6 @@ class Results:
         if time.monotonic() - self._saved > SECONDS_BETWEEN_SAVES:
             self.save()
 
-    def forget(self, key: str) -> None:
-        """Take a measurement out, if it is there, to make it anew."""
-        self._measured.pop(key, None)
-
     def all(self, **wanted: Any) -> list[dict[str, Any]]:
         """The measurements with these values, in the order they were made."""
         return [

@@ -24,10 +24,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy
+from tqdm import tqdm
 
 from lave_plugin.bench.client import Client, Reply
 from lave_plugin.bench.engine_steps import EngineSteps, engine_steps
-from lave_plugin.bench.mixes import MIXES, Ask, asks
+from lave_plugin.bench.mixes import MAX_TOKENS, MIXES, Ask, asks
 from lave_plugin.bench.results import Results
 
 WAYS = ("off", "free", "constrained")
@@ -83,26 +84,26 @@ class ServeBenchmark:
 
     Parameters
     ----------
-    clients
-        By way; a way without a server is not measured.
-    model
-        The name by which requests ask for it.
+    ways
+        Those for which there will be a server.
+    max_tokens
+        Of an answer.
+    seed
+        Of the prompts.
     """
 
     def __init__(
         self,
-        clients: Mapping[str, Client],
-        model: str,
         size: Size,
         *,
         mixes: Sequence[str] = MIXES,
-        max_tokens: int,
-        seed: int,
+        ways: Sequence[str] = WAYS,
+        max_tokens: int = MAX_TOKENS,
+        seed: int = 0,
     ) -> None:
-        self.clients = clients
-        self.model = model
         self.size = size
         self.mixes = mixes
+        self.ways = ways
         self.max_tokens = max_tokens
         self.seed = seed
 
@@ -116,56 +117,48 @@ class ServeBenchmark:
         for turn, concurrency, mix in itertools.product(
             range(self.size.rounds), self.size.concurrencies, self.mixes
         ):
-            ways = [
-                way
-                for way in WAYS
-                if way in self.clients and (mix != "none" or way != "constrained")
-            ]
+            ways = [way for way in self.ways if mix != "none" or way != "constrained"]
             first = turn % len(ways)
-            found += [
-                Cell(turn, concurrency, mix, way) for way in (*ways[first:], *ways[:first])
-            ]
+            rotated = (*ways[first:], *ways[:first])
+            found += [Cell(turn, concurrency, mix, way) for way in rotated]
         return found
 
-    def run(self, results: Results) -> None:
+    def is_complete(self, results: Results) -> bool:
+        return all(cell.key in results for cell in self.cells())
+
+    def run(self, results: Results, clients: Mapping[str, Client], model: str) -> None:
         """Measure what is missing.
+
+        Parameters
+        ----------
+        clients
+            By way.
+        model
+            The name by which requests ask for it.
 
         Raises
         ------
-        Interrupted
-            See :meth:`Results.measure`.
+        Interrupted, ServerLost
+            What was measured is in the file.
         """
         cells = {cell.key: cell for cell in self.cells()}
-        if all(key in results for key in cells):
-            return
-        warming = {f"warm-up/{mix}/{way}": (mix, way) for mix, way in self._kinds()}
-        for key in warming:  # a server that was started anew is cold again
-            results.forget(key)
-        results.measure(list(warming), lambda key: self._warm_up(*warming[key]), "warm-up")
-        results.measure(list(cells), lambda key: self._measure(cells[key]), "serve")
+        kinds = dict.fromkeys((cell.mix, cell.way) for cell in cells.values())
+        for mix, way in tqdm(list(kinds), desc="warm-up", unit="mix"):
+            # Once each, so that grammars are compiled and their states unfolded.
+            most = max(self.size.concurrencies)
+            clients[way].send_all(self._bodies(mix, way, most, model), most)
+        results.measure(list(cells), lambda key: self._measure(cells[key], clients, model), "serve")
 
-    def _kinds(self) -> list[tuple[str, str]]:
-        return list(dict.fromkeys((cell.mix, cell.way) for cell in self.cells()))
-
-    def _warm_up(self, mix: str, way: str) -> dict[str, Any]:
-        """Send each request once, so that its grammar is compiled and its states unfolded."""
-        cell = Cell(-1, max(self.size.concurrencies), mix, way)
-        replies, duration = self.clients[way].send_all(self._bodies(cell), cell.concurrency)
-        return {"cell": "warm-up", "mix": mix, "way": way, "duration": duration}
-
-    def _bodies(self, cell: Cell) -> list[dict[str, Any]]:
+    def _bodies(self, mix: str, way: str, concurrency: int, model: str) -> list[dict[str, Any]]:
+        constrained = way == "constrained"
         return [
-            ask.body(
-                self.model,
-                constrained=cell.way == "constrained",
-                max_tokens=self.max_tokens,
-            )
-            for ask in self.requests[cell.mix][: self.size.requests_at(cell.concurrency)]
+            ask.body(model, constrained=constrained, max_tokens=self.max_tokens)
+            for ask in self.requests[mix][: self.size.requests_at(concurrency)]
         ]
 
-    def _measure(self, cell: Cell) -> dict[str, Any]:
-        client = self.clients[cell.way]
-        bodies = self._bodies(cell)
+    def _measure(self, cell: Cell, clients: Mapping[str, Client], model: str) -> dict[str, Any]:
+        client = clients[cell.way]
+        bodies = self._bodies(cell.mix, cell.way, cell.concurrency, model)
         before = engine_steps(client)
         replies, duration = client.send_all(bodies, cell.concurrency)
         after = engine_steps(client)
@@ -175,7 +168,6 @@ class ServeBenchmark:
             for ask, reply in zip(self.requests[cell.mix], replies, strict=False)
         ]
         return {
-            "cell": "serve",
             "round": cell.round,
             "mix": cell.mix,
             "way": cell.way,
@@ -268,7 +260,7 @@ def summary(results: Results) -> list[dict[str, Any]]:
     ``ratios`` are of the output throughput, each within one round: of the way to ``off`` and of
     ``constrained`` to ``free``.
     """
-    cells = results.all(cell="serve")
+    cells = results.all()
     by_place = {(c["mix"], c["max_concurrency"], c["way"], c["round"]): c for c in cells}
     kinds = sorted(
         {key[:3] for key in by_place},
@@ -277,8 +269,8 @@ def summary(results: Results) -> list[dict[str, Any]]:
     rounds = sorted({key[3] for key in by_place})
     rows = []
     for mix, concurrency, way in kinds:
-        mine = [by_place[mix, concurrency, way, turn] for turn in rounds
-                if (mix, concurrency, way, turn) in by_place]  # fmt: skip
+        places = [(mix, concurrency, way, turn) for turn in rounds]
+        mine = [by_place[place] for place in places if place in by_place]
         row: dict[str, Any] = {
             "mix": mix,
             "max_concurrency": concurrency,
@@ -309,23 +301,21 @@ def summary(results: Results) -> list[dict[str, Any]]:
 
 
 def _ratio(by_place, mix, concurrency, above, below, rounds) -> Spread | None:
-    pairs = [
-        (by_place.get((mix, concurrency, above, turn)), by_place.get((mix, concurrency, below, turn)))
-        for turn in rounds
-    ]
-    return Spread.of(
-        [
-            up["output_throughput"] / down["output_throughput"]
-            for up, down in pairs
-            if up and down and down["output_throughput"]
-        ]
-    )
+    def throughput(way: str, turn: int) -> float | None:
+        cell = by_place.get((mix, concurrency, way, turn))
+        return cell and cell["output_throughput"]
+
+    pairs = [(throughput(above, turn), throughput(below, turn)) for turn in rounds]
+    return Spread.of([up / down for up, down in pairs if up is not None and down])
 
 
-def verification_of_a_row(results: Results) -> dict[int, float]:
-    """Milliseconds of verification in a step of so many constrained rows, by the rows."""
+def verification_by_rows(results: Results, **of: Any) -> dict[int, float]:
+    """Milliseconds of verification in a step, by its rows, all of them constrained.
+
+    ``of`` names the cells that count, such as ``mix="regex"``.
+    """
     sums: dict[int, list[float]] = {}
-    for cell in results.all(cell="serve"):
+    for cell in results.all(**of):
         for rows, steps, seconds in cell["verification_by_rows"]:
             total = sums.setdefault(rows, [0, 0.0])
             total[0] += steps

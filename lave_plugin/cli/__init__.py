@@ -2,7 +2,7 @@
 
 import typer
 
-from lave_plugin.cli import check, complete, demo, doctor, explain
+from lave_plugin.cli import bench, check, complete, demo, doctor, explain
 
 app = typer.Typer(
     help="Grammar-constrained decoding for diffusion language models in SGLang.",
@@ -17,6 +17,7 @@ app.command()(doctor.doctor)
 app.command()(check.check)
 app.command()(complete.complete)
 app.command()(explain.explain)
+app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:

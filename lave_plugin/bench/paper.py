@@ -1,0 +1,219 @@
+"""The papers' tables in their form: syntactic@k, functional@k, mean time.
+
+As in LAVE (arXiv 2602.00612) and IG-CD (arXiv 2508.10111): k = 1, 3, 5 and 10 of ten samples at
+temperature 0.2, one request at a time. Samples of all variants take turns, task by task, so that
+what else the machine does hits them alike.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from lave_plugin.bench import scoring
+from lave_plugin.bench.client import Client
+from lave_plugin.bench.results import Results
+from lave_plugin.bench.tasks import Task
+from lave_plugin.bench.variants import Variant
+
+KS = (1, 3, 5, 10)
+TEMPERATURE = 0.2
+SERVERS_AT_ONCE = 2
+"""Idle ones cost memory and no time."""
+
+Open = Callable[[Variant], AbstractContextManager[Client]]
+"""Opens a server that can serve this variant, and those with the same ``server``."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One answer to be had."""
+
+    variant: Variant
+    task: Task
+    number: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.variant.name}/{self.task.name}/{self.number}"
+
+
+class PaperBenchmark:
+    """One table.
+
+    Parameters
+    ----------
+    samples
+        Answers of each variant to each task, by seed.
+    """
+
+    def __init__(
+        self,
+        variants: Sequence[Variant],
+        tasks: Sequence[Task],
+        samples: int,
+        *,
+        temperature: float = TEMPERATURE,
+    ) -> None:
+        self.variants = variants
+        self.tasks = tasks
+        self.samples = samples
+        self.temperature = temperature
+
+    def groups(self) -> Iterator[list[Variant]]:
+        """Variants whose servers can be up at the same time, so that they take turns."""
+        servers = list(dict.fromkeys(variant.server for variant in self.variants))
+        for begin in range(0, len(servers), SERVERS_AT_ONCE):
+            together = servers[begin : begin + SERVERS_AT_ONCE]
+            yield [variant for variant in self.variants if variant.server in together]
+
+    def wanted(self, variants: Sequence[Variant]) -> list[Sample]:
+        """In the order of measuring; from task to task another variant comes first."""
+        found = []
+        for turn, (number, task) in enumerate(itertools.product(range(self.samples), self.tasks)):
+            first = turn % len(variants)
+            rotated = (*variants[first:], *variants[:first])
+            found += [Sample(variant, task, number) for variant in rotated]
+        return found
+
+    def is_complete(self, results: Results) -> bool:
+        return all(sample.key in results for sample in self.wanted(self.variants))
+
+    def run(self, results: Results, open_server: Open) -> None:
+        """Measure what is missing, with as few servers at a time as that takes.
+
+        Raises
+        ------
+        Interrupted
+            See :meth:`Results.measure`.
+        """
+        everything = [sample.key for sample in self.wanted(self.variants)]
+        for group in self.groups():
+            samples = {sample.key: sample for sample in self.wanted(group)}
+            if all(key in results for key in samples):
+                continue
+            with ExitStack() as stack:
+                clients: dict[str, Client] = {}
+                for variant in group:
+                    if variant.server not in clients:
+                        clients[variant.server] = stack.enter_context(open_server(variant))
+                models = {server: client.model() for server, client in clients.items()}
+                for variant in group:
+                    self._warm_up(clients[variant.server], models[variant.server], variant)
+
+                def measure(key: str, samples=samples, clients=clients, models=models):
+                    sample = samples[key]
+                    server = sample.variant.server
+                    return self._measure(clients[server], models[server], sample)
+
+                label = "paper" if len(samples) == len(everything) else f"paper, {group[0].name} on"
+                try:
+                    results.measure(list(samples), measure, label)
+                finally:
+                    results.missing = sum(key not in results for key in everything)
+                    results.save()
+
+    def _warm_up(self, client: Client, model: str, variant: Variant) -> None:
+        """Compile every grammar: the papers don't count that either."""
+        bodies = [task.body(model, variant.strategy, 0.0, 0) for task in self.tasks]
+        client.send_all(bodies, concurrency=4)
+
+    def _measure(self, client: Client, model: str, sample: Sample) -> dict[str, Any]:
+        body = sample.task.body(model, sample.variant.strategy, self.temperature, sample.number)
+        reply = client.send(body)
+        syntactic, functional = (
+            (False, False) if reply.error is not None else sample.task.score(reply.text)
+        )
+        return {
+            "variant": sample.variant.name,
+            "kind": sample.task.kind,
+            "task": sample.task.name,
+            "sample": sample.number,
+            "text": reply.text,
+            "error": reply.error,
+            "finish": reply.finish,
+            "seconds": reply.latency,
+            "tokens": reply.output_tokens,
+            "syntactic": syntactic,
+            "functional": functional,
+        }
+
+
+# --- summary ------------------------------------------------------------------------------
+
+
+def summary(results: Results, variants: Sequence[Variant]) -> list[dict[str, Any]]:
+    """One row for each kind of task and variant, of what was measured so far.
+
+    ``syntactic`` and ``functional`` are percentages by k, means over the tasks; ``functional`` is
+    None where it could not be scored. ``ratio`` is the time over that of ``none`` on the same
+    task and sample: its median and its quartiles.
+    """
+    rows = []
+    for kind in ("json", "cpp", "smiles"):
+        for variant in variants:
+            mine = results.all(kind=kind, variant=variant.name)
+            if not mine:
+                continue
+            base = _base(results, kind, variant, variants)
+            rows.append(
+                {
+                    "kind": kind,
+                    "variant": variant.name,
+                    "paper": variant.paper,
+                    "at": variant.at,
+                    "strategy": variant.strategy,
+                    "answers": len(mine),
+                    "errors": sum(entry["error"] is not None for entry in mine),
+                    "syntactic": at_each_k(mine, "syntactic"),
+                    "functional": at_each_k(mine, "functional"),
+                    "seconds": statistics.mean(entry["seconds"] for entry in mine),
+                    "tokens": statistics.mean(entry["tokens"] for entry in mine),
+                    "ratio": _ratio(mine, base),
+                }
+            )
+    return rows
+
+
+def at_each_k(entries: Sequence[Mapping[str, Any]], score: str) -> dict[int, float] | None:
+    """Percentages by k, over the tasks that have so many samples."""
+    by_task: dict[str, list[bool]] = {}
+    for entry in entries:
+        if entry[score] is None:
+            return None
+        by_task.setdefault(entry["task"], []).append(entry[score])
+    found = {}
+    for k in KS:
+        values = [
+            scoring.at_k(len(right), sum(right), k) for right in by_task.values() if len(right) >= k
+        ]
+        if values:
+            found[k] = 100 * statistics.mean(values)
+    return found
+
+
+def _base(
+    results: Results, kind: str, variant: Variant, variants: Sequence[Variant]
+) -> list[dict[str, Any]]:
+    """The unconstrained answers that a variant's times are compared with."""
+    for other in variants:
+        if other.strategy == "none" and other.threshold == variant.threshold:
+            return results.all(kind=kind, variant=other.name)
+    return []
+
+
+def _ratio(mine, base) -> tuple[float, float, float] | None:
+    """Quartiles: the first, the median, the third."""
+    seconds = {(entry["task"], entry["sample"]): entry["seconds"] for entry in base}
+    ratios = [
+        entry["seconds"] / seconds[entry["task"], entry["sample"]]
+        for entry in mine
+        if (entry["task"], entry["sample"]) in seconds
+    ]
+    if len(ratios) < 2:
+        return (ratios[0],) * 3 if ratios else None
+    return tuple(statistics.quantiles(ratios, n=4, method="inclusive"))

@@ -1,0 +1,348 @@
+"""``lave bench``: measurements that anyone can repeat, one command each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from lave_plugin.bench import plots, programs, report, scale, scoring, servers, tables, tasks
+from lave_plugin.bench.client import Client, ServerLost
+from lave_plugin.bench.mixes import MAX_TOKENS, MIXES
+from lave_plugin.bench.paper import TEMPERATURE, PaperBenchmark
+from lave_plugin.bench.results import Interrupted, OtherResults, Results
+from lave_plugin.bench.serve import FULL, QUICK, WAYS, ServeBenchmark, Size, verification_by_rows
+from lave_plugin.bench.variants import TABLES, Variant
+from lave_plugin.cli.demo import progress_line, say, sigterm_as_exit
+from lave_plugin.engines.sglang.server import Server, ServerError
+
+app = typer.Typer(
+    help="Measure a server, or the one that is started for it; results go to a JSON file, and "
+    "the same command goes on with one that was interrupted.",
+    no_args_is_help=True,
+)
+
+COMPLETE = "Everything is measured; --afresh measures again."
+RESULTS = Path("benchmarks/results")
+PAGE = Path("benchmarks/REPORT.md")
+
+TableName = StrEnum("TableName", {name: name for name in TABLES})
+MixName = StrEnum("MixName", {name: name for name in MIXES})
+
+Model = Annotated[
+    Path | None, typer.Option(help="Folder of a checkpoint. Default: the one that ships.")
+]
+Device = Annotated[
+    str, typer.Option(help="'cpu' brings SGLang up without a GPU; else it runs as installed.")
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(help="A running server with the plugin, such as http://127.0.0.1:30000."),
+]
+ApiKey = Annotated[
+    str | None, typer.Option(envvar="LAVE_API_KEY", help="Of that server, if it asks for one.")
+]
+Json = Annotated[Path | None, typer.Option("--json", help="Results. Default: benchmarks/results.")]
+Afresh = Annotated[bool, typer.Option("--afresh", help="Measure again what the file holds.")]
+Quick = Annotated[bool, typer.Option("--quick", help="A minute, to see that it works.")]
+
+
+@contextmanager
+def told() -> Iterator[Console]:
+    """What can go wrong, as a sentence and an exit status."""
+    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    try:
+        with sigterm_as_exit():
+            yield console
+    except (OtherResults, tasks.NoSuchTasks) as error:
+        say(str(error))
+        raise typer.Exit(2) from None
+    except Interrupted as error:
+        say(str(error))
+        raise typer.Exit(130) from None
+    except ServerLost as error:
+        say(f"The server is gone, what was measured is kept: {error}")
+        raise typer.Exit(1) from None
+    except ServerError as error:
+        say("")
+        console.print(escape(str(error)), style="red")
+        raise typer.Exit(1) from None
+
+
+@contextmanager
+def started(server: Server) -> Iterator[Client]:
+    """A client of a server that is up as long as this is."""
+    with server:
+        say(f"server: ready on {server.url}")
+        yield Client(server.url)
+
+
+def show(console: Console, results: Results, shown: Iterable[tables.Table]) -> None:
+    """The tables, the plots beside the file, and where all of it is."""
+    for table in shown:
+        console.print(table.to_rich())
+    say(f"results: {results.path}")
+    if plots.can_plot() and len(results):
+        for path in plots.plot(results, results.path.parent):
+            say(f"plot: {path} and .png")
+    else:
+        say("No plots: matplotlib is not installed (pip install 'lave-plugin[bench]').")
+
+
+# --- lave bench serve ---------------------------------------------------------------------
+
+
+@app.command()
+def serve(
+    model: Model = None,
+    device: Device = "cpu",
+    base_url: BaseUrl = None,
+    off_url: Annotated[
+        str | None, typer.Option(help="A running server of the same model without the plugin.")
+    ] = None,
+    api_key: ApiKey = None,
+    mix: Annotated[list[MixName] | None, typer.Option(help="Only these. May be repeated.")] = None,
+    concurrency: Annotated[
+        list[int] | None, typer.Option(min=1, help="Only these. May be repeated.")
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(min=1)] = None,
+    requests: Annotated[int | None, typer.Option(min=1, help="Of a cell, at the least.")] = None,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Of an answer.")] = MAX_TOKENS,
+    threshold: Annotated[float | None, typer.Option(help="Of the algorithm.")] = None,
+    seed: int = 0,
+    quick: Quick = False,
+    json_file: Json = None,
+    afresh: Afresh = False,
+) -> None:
+    """Throughput and latency without the plugin, with it, and under constraints.
+
+    Starts two servers of the shipped model, which take turns; or measures running ones. Default
+    size: under ten minutes on two cores.
+    """
+    size = QUICK if quick else FULL
+    benchmark = ServeBenchmark(
+        Size(
+            tuple(sorted(set(concurrency))) if concurrency else size.concurrencies,
+            rounds or size.rounds,
+            requests or size.requests,
+        ),
+        mixes=[name for name in MIXES if not mix or name in mix],
+        ways=WAYS if off_url or not base_url else [way for way in WAYS if way != "off"],
+        max_tokens=max_tokens,
+        seed=seed,
+    )
+    options = {
+        "model": _model_name(model, base_url),
+        "mixes": list(benchmark.mixes),
+        "ways": list(benchmark.ways),
+        "concurrency": list(benchmark.size.concurrencies),
+        "rounds": benchmark.size.rounds,
+        "requests": benchmark.size.requests,
+        "max_tokens": max_tokens,
+        "threshold": threshold,
+        "seed": seed,
+    }
+    with told() as console, ExitStack() as stack:
+        results = Results.open(json_file or RESULTS / "serve.json", "serve", options, afresh)
+        if benchmark.is_complete(results):
+            say(COMPLETE)
+        else:
+            if base_url:
+                on, off = Client(base_url, api_key), Client(off_url or base_url, api_key)
+            else:
+                folder = model or servers.shipped_checkpoint()
+                results.notes = [_off_note(folder)]
+                off, on = (
+                    stack.enter_context(
+                        started(
+                            servers.server(
+                                folder,
+                                plugin=plugin,
+                                threshold=threshold,
+                                device=device,
+                                max_running_requests=max(benchmark.size.concurrencies),
+                                on_progress=progress_line(),
+                            )
+                        )
+                    )
+                    for plugin in (False, True)
+                )
+            clients = {"off": off, "free": on, "constrained": on}
+            benchmark.run(results, clients, on.model())
+        show(console, results, tables.serve_tables(results))
+
+
+def _model_name(model: Path | None, base_url: str | None) -> str:
+    if base_url:
+        return "of a running server"
+    return "shipped" if model is None else model.name
+
+
+def _off_note(folder: Path) -> str:
+    if servers.runs_without_the_plugin(folder):
+        return "off: SGLang with all plugins switched off (SGLANG_PLUGINS=none)"
+    return (
+        "off: --constrained-decoding none, which leaves the engine's algorithm in place; without "
+        "any plugin SGLang takes the mask id from its table, which this vocabulary does not reach"
+    )
+
+
+# --- lave bench paper ---------------------------------------------------------------------
+
+
+@app.command()
+def paper(
+    table: Annotated[
+        TableName, typer.Option(help="The main one, the ablation, or a sweep.")
+    ] = TableName.main,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with json_bench.jsonl, humaneval_cpp.jsonl or smiles_bench.jsonl. "
+            "Default: the shipped model's own tasks."
+        ),
+    ] = None,
+    grammar: Annotated[
+        list[str] | None, typer.Option(help="KIND=FILE, EBNF for cpp or smiles.")
+    ] = None,
+    model: Model = None,
+    device: Device = "cpu",
+    base_url: BaseUrl = None,
+    api_key: ApiKey = None,
+    count: Annotated[
+        int | None, typer.Option("--tasks", min=1, help="Of each kind. Default: 20; of a sweep 40.")
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Of each task. Default: 10; of a sweep 1.")
+    ] = None,
+    temperature: Annotated[float, typer.Option(min=0, help="As in the papers.")] = TEMPERATURE,
+    seed: int = 0,
+    quick: Quick = False,
+    json_file: Json = None,
+    afresh: Afresh = False,
+) -> None:
+    """The papers' tables: syntactic@k, functional@k and mean time of each strategy.
+
+    A running server has one threshold and one set of options, so with --base-url the variants
+    that need others are left out.
+    """
+    usual = {"main": (20, 10)}.get(table, (40, 1)) if not quick else (3, 1)
+    count, samples = count or usual[0], samples or usual[1]
+    variants = TABLES[table]
+    left_out = [v.name for v in variants if base_url and v.server != Variant("").server]
+    variants = [variant for variant in variants if variant.name not in left_out]
+    with told() as console:
+        grammars = tasks.shipped_grammars() | dict(map(_grammar, grammar or ()))
+        wanted = tasks.from_files(data, count, grammars) if data else tasks.shipped(count, seed)
+        options = {
+            "table": str(table),
+            "model": _model_name(model, base_url),
+            "data": data.name if data else "shipped",
+            "tasks": len(wanted),
+            "samples": samples,
+            "temperature": temperature,
+            "seed": seed,
+        }
+        path = json_file or RESULTS / f"paper-{table}.json"
+        results = Results.open(path, "paper", options, afresh)
+        results.notes = _notes_on(wanted, left_out)
+        for note in results.notes:
+            say(note)
+
+        @contextmanager
+        def open_server(variant: Variant) -> Iterator[Client]:
+            if base_url:
+                yield Client(base_url, api_key)
+                return
+            server = servers.server(
+                model or servers.shipped_checkpoint(),
+                threshold=variant.threshold,
+                lave=variant.lave,
+                device=device,
+                on_progress=progress_line(),
+            )
+            with started(server) as client:
+                yield client
+
+        benchmark = PaperBenchmark(variants, wanted, samples, temperature=temperature)
+        if benchmark.is_complete(results):
+            say(COMPLETE)
+        else:
+            benchmark.run(results, open_server)
+        show(console, results, [tables.paper_table(results)])
+
+
+def _grammar(argument: str) -> tuple[str, str]:
+    kind, _, file = argument.partition("=")
+    if kind not in ("cpp", "smiles") or not Path(file).is_file():
+        raise tasks.NoSuchTasks(f"--grammar {argument}: give cpp=FILE or smiles=FILE.")
+    return kind, Path(file).read_text()
+
+
+def _notes_on(wanted: Iterable[tasks.Task], left_out: list[str]) -> list[str]:
+    """What a reader must know of scores that are missing, and of rows that are."""
+    kinds = {task.kind for task in wanted}
+    notes = []
+    if "smiles" in kinds and not scoring.has_rdkit():
+        notes.append("SMILES are not scored: RDKit is not installed (pip install rdkit).")
+    if "cpp" in kinds:
+        try:
+            programs.compiler()
+            notes.append(programs.leash())
+        except scoring.Unscorable as error:
+            notes.append(str(error))
+    if left_out:
+        notes.append(f"Left out, as they need servers of their own: {', '.join(left_out)}.")
+    return notes
+
+
+# --- lave bench report, lave bench scale --------------------------------------------------
+
+Folder = Annotated[Path, typer.Option("--results", help="Folder of the JSON files.")]
+
+
+@app.command("report")
+def report_(
+    results: Folder = RESULTS,
+    out: Annotated[Path, typer.Option(help="The page; its plots lie beside it.")] = PAGE,
+) -> None:
+    """Write the report page and its plots from the JSON files."""
+    for line in report.write(results, out):
+        say(line)
+    say(f"report: {out}")
+
+
+@app.command("scale")
+def scale_(
+    results: Folder = RESULTS,
+    mix: Annotated[MixName, typer.Option(help="The cost is taken from its cells.")] = (
+        MixName.json_schema
+    ),
+    cost: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="Milliseconds of a step, and of each row, instead of measured ones."),
+    ] = None,
+) -> None:
+    """Project the measured cost of a row and step to LLaDA2.0 on H200 (docs/scale.md)."""
+    with told() as console:
+        if cost is None:
+            path = results / "serve.json"
+            if not path.is_file():
+                say(f"No {path}: lave bench serve makes it, or give --cost STEP ROW.")
+                raise typer.Exit(2)
+            try:
+                measured = scale.Cost.fit(verification_by_rows(Results.read(path), mix=mix))
+            except ValueError as error:
+                say(f"{path}: {error}.")
+                raise typer.Exit(2) from None
+        else:
+            measured = scale.Cost(*cost)
+        for table in scale.tables(measured):
+            console.print(table.to_rich())
