@@ -1,0 +1,96 @@
+"""The report page: made of what is there, says what isn't, and its plots."""
+
+import pytest
+from typer.testing import CliRunner
+
+from lave_plugin.bench import plots, report
+from lave_plugin.bench.client import Client
+from lave_plugin.bench.paper import PaperBenchmark
+from lave_plugin.bench.results import Results
+from lave_plugin.bench.serve import ServeBenchmark, Size
+from lave_plugin.bench.tables import Table
+from lave_plugin.bench.tasks import shipped
+from lave_plugin.bench.variants import TABLES
+from lave_plugin.cli import app
+
+
+@pytest.fixture
+def folder(scripted, tmp_path):
+    """Results of everything, from a scripted server."""
+    from contextlib import contextmanager
+
+    url = scripted(lambda body: "{}", steps=1).url
+
+    @contextmanager
+    def open_server(variant):
+        yield Client(url)
+
+    where = tmp_path / "results"
+    options = {"mixes": ["regex"]}
+    results = Results.open(where / "serve.json", "serve", options)
+    benchmark = ServeBenchmark(Size((1, 2), 2, 2), mixes=["regex"])
+    benchmark.run(results, dict.fromkeys(benchmark.ways, Client(url)), "scripted")
+    for table, variants in TABLES.items():
+        results = Results.open(where / f"paper-{table}.json", "paper", {"table": table})
+        PaperBenchmark(variants, shipped(1, 0), 1).run(results, open_server)
+    return where
+
+
+def test_the_page_has_every_table_beside_what_was_published(folder, tmp_path):
+    page = tmp_path / "REPORT.md"
+    result = CliRunner().invoke(
+        app, ["bench", "report", "--results", str(folder), "--out", str(page)]
+    )
+    assert result.exit_code == 0, result.output
+    text = page.read_text()
+    for command in report.COMMANDS.values():
+        assert f"## {command}\n" in text
+    assert text.count("Published: ") == 4
+    assert "| Dream-7B | LAVE | 99.0 | 96.0 | 99.4 |" in text
+    assert "What differs" in text
+    for line in text.splitlines():
+        if line.startswith("|"):
+            assert line.count("|") >= 3
+    if plots.can_plot():
+        assert "Not here" not in text
+        drawn = list((tmp_path / "plots").iterdir())
+        assert {path.suffix for path in drawn} == {".svg", ".png"}
+        assert text.count("![") == len(drawn) // 2 == 2 + len(TABLES)
+        for path in drawn:
+            assert f"plots/{path.name}" in text
+
+
+def test_the_same_results_give_the_same_page_and_plots(folder, tmp_path):
+    pytest.importorskip("matplotlib")
+    report.write(folder, tmp_path / "a" / "REPORT.md")
+    report.write(folder, tmp_path / "b" / "REPORT.md")
+    for path in (tmp_path / "a").rglob("*"):
+        if path.suffix in (".md", ".svg"):
+            assert (
+                path.read_bytes()
+                == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes()
+            )
+
+
+def test_what_is_missing_is_said_with_the_command_that_makes_it(tmp_path):
+    told = report.write(tmp_path, tmp_path / "REPORT.md")
+    assert sum("makes it" in line for line in told) == 1 + len(TABLES)
+    results = Results.open(tmp_path / "serve.json", "serve", {"mixes": []})
+    results.missing = 3
+    results.save()
+    told = report.write(tmp_path, tmp_path / "REPORT.md")
+    assert "serve: 3 measurements are missing; lave bench serve goes on." in told
+    text = (tmp_path / "REPORT.md").read_text()
+    assert all(line in text for line in told)
+
+
+def test_without_matplotlib_the_page_is_made_all_the_same(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(plots, "can_plot", lambda: False)
+    told = report.write(folder, tmp_path / "REPORT.md")
+    assert told == ["No plots: matplotlib is not installed (pip install 'lave-plugin[bench]')."]
+    assert "## lave bench serve" in (tmp_path / "REPORT.md").read_text()
+
+
+def test_a_table_in_markdown():
+    table = Table("t", ("a", "b"), [["x", "1"]])
+    assert table.to_markdown() == "| a | b |\n| --- | ---: |\n| x | 1 |"
