@@ -77,7 +77,7 @@ def _throughput(results: Results, folder: Path) -> Path:
         axis.set_ylim(bottom=0)
         axis.set_xlabel("requests in flight")
     axes[0][0].set_ylabel("output tokens/s")
-    axes[0][0].legend(frameon=False)
+    axes[0][-1].legend(frameon=False)
     return _save(figure, folder, results.path.stem)
 
 

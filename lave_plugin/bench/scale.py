@@ -149,16 +149,25 @@ class Cost:
         return next((rows for rows, ms in forward_ms.items() if self.share(rows, ms) > share), None)
 
 
-def forward_ms(model: Model, gpus: int, weight_bytes: int) -> dict[int, float]:
-    """Milliseconds of a forward pass by batch, at the least."""
-    return {rows: 1e3 * model.step_s(H200, gpus, rows, weight_bytes) for rows in BATCHES}
+def forward_ms(
+    model: Model, gpus: int, weight_bytes: int, engine_ms: float = 0.0
+) -> dict[int, float]:
+    """Milliseconds of a step without verification by batch, at the least.
+
+    ``engine_ms`` of them are the engine's own work on the host.
+    """
+    return {
+        rows: engine_ms + 1e3 * model.step_s(H200, gpus, rows, weight_bytes) for rows in BATCHES
+    }
 
 
 ENOUGH = 0.1
 """A tenth of the step: above it, one core is no longer enough."""
 
 
-def tables(cost: Cost, threads: Sequence[int] = (1, 8), ranks: int = 8) -> list[Table]:
+def tables(
+    cost: Cost, engine_ms: float = 0.0, threads: Sequence[int] = (1, 8), ranks: int = 8
+) -> list[Table]:
     """The projection: the share by batch, and where one core stops being enough."""
     share = Table(
         f"Verification in a step of a batch that is constrained throughout, % at most "
@@ -171,10 +180,10 @@ def tables(cost: Cost, threads: Sequence[int] = (1, 8), ranks: int = 8) -> list[
         ("model", "GPUs", "above 10 %", "above 50 %"),
     )
     for model, gpus, weight_bytes in SETTINGS:
-        forward = forward_ms(model, gpus, weight_bytes)
+        forward = forward_ms(model, gpus, weight_bytes, engine_ms)
         weights = {2: "bfloat16", 1: "FP8"}[weight_bytes]
         head = [model.name, str(gpus), weights]
-        share.rows.append([*head, "forward, ms", *(f"{ms:.1f}" for ms in forward.values())])
+        share.rows.append([*head, "no constraint, ms", *(f"{ms:.1f}" for ms in forward.values())])
         for count in threads:
             shares = [cost.share(rows, ms, count) for rows, ms in forward.items()]
             label = "1 core, %" if count == 1 else f"{count} threads, %"
@@ -183,7 +192,8 @@ def tables(cost: Cost, threads: Sequence[int] = (1, 8), ranks: int = 8) -> list[
             # Each rank has its own GPU, its own scheduler process, and its part of the rows.
             parts = [-(-rows // ranks) for rows in BATCHES]
             shares = [
-                cost.share(part, 1e3 * model.step_s(H200, 1, part, weight_bytes)) for part in parts
+                cost.share(part, engine_ms + 1e3 * model.step_s(H200, 1, part, weight_bytes))
+                for part in parts
             ]
             label = f"{ranks} ranks on {ranks} GPUs, %"
             share.rows.append([*head, label, *(f"{100 * part:.0f}" for part in shares)])

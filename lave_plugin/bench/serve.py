@@ -61,8 +61,8 @@ class Size:
         return self.requests_at(max(self.concurrencies))
 
 
-FULL = Size(concurrencies=(1, 4, 8, 16), rounds=5, requests=8)
-QUICK = Size(concurrencies=(1, 8), rounds=2, requests=4)
+FULL = Size(concurrencies=(1, 4, 8, 16), rounds=5, requests=12)
+QUICK = Size(concurrencies=(1, 4), rounds=2, requests=4)
 
 
 @dataclass(frozen=True)
@@ -312,12 +312,11 @@ def _ratio(by_place, mix, concurrency, above, below, rounds) -> Spread | None:
 def verification_by_rows(results: Results, **of: Any) -> dict[int, float]:
     """Milliseconds of verification in a step, by its rows, all of them constrained.
 
-    ``of`` names the cells that count, such as ``mix="regex"``.
+    The median over the cells, each with the mean of its steps. ``of`` names the cells that
+    count, such as ``mix="regex"``.
     """
-    sums: dict[int, list[float]] = {}
+    found: dict[int, list[float]] = {}
     for cell in results.all(**of):
         for rows, steps, seconds in cell["verification_by_rows"]:
-            total = sums.setdefault(rows, [0, 0.0])
-            total[0] += steps
-            total[1] += seconds
-    return {rows: 1e3 * seconds / steps for rows, (steps, seconds) in sorted(sums.items())}
+            found.setdefault(rows, []).append(1e3 * seconds / steps)
+    return {rows: statistics.median(values) for rows, values in sorted(found.items())}

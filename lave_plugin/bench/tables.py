@@ -44,14 +44,14 @@ def number(value: float | None, digits: int = 1) -> str:
 
 
 def spread(value: Spread | None, digits: int = 1, percent: bool = False) -> str:
-    """The median, and in brackets the least and the most."""
+    """The median, and in brackets the least and the most, where there is more than one value."""
     if value is None:
         return UNKNOWN
     scale = 100 if percent else 1
     median, least, most = (
         f"{scale * part:.{digits}f}" for part in (value.median, value.least, value.most)
     )
-    return f"{median} ({least}–{most})"
+    return median if value.least == value.most else f"{median} ({least}–{most})"
 
 
 # --- lave bench serve ---------------------------------------------------------------------

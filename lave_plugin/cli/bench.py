@@ -329,6 +329,9 @@ def scale_(
         tuple[float, float] | None,
         typer.Option(help="Milliseconds of a step, and of each row, instead of measured ones."),
     ] = None,
+    engine_ms: Annotated[
+        float, typer.Option(min=0, help="The engine's own work on the host in a step.")
+    ] = 0.0,
 ) -> None:
     """Project the measured cost of a row and step to LLaDA2.0 on H200 (docs/scale.md)."""
     with told() as console:
@@ -344,5 +347,5 @@ def scale_(
                 raise typer.Exit(2) from None
         else:
             measured = scale.Cost(*cost)
-        for table in scale.tables(measured):
+        for table in scale.tables(measured, engine_ms):
             console.print(table.to_rich())
