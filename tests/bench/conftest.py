@@ -90,7 +90,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def scripted() -> Iterator[Callable[..., Scripted]]:
     """``scripted(answer, steps=None)``: a running server."""
     running: list[Scripted] = []

@@ -1,5 +1,8 @@
 """The projection: the roofline by hand, the cost of a row, and where a core is full."""
 
+import re
+from pathlib import Path
+
 import pytest
 from typer.testing import CliRunner
 
@@ -78,3 +81,12 @@ def test_eight_ranks_have_an_eighth_of_the_rows_each():
     alone = of["LLaDA2.0-mini", "1", "1 core, %"]
     ranks = of["LLaDA2.0-mini", "1", "8 ranks on 8 GPUs, %"]
     assert ranks[BATCHES.index(256)] == alone[BATCHES.index(32)]
+
+
+def test_the_tables_of_the_page_are_those_of_its_cost():
+    page = (Path(__file__).parents[2] / "docs" / "scale.md").read_text()
+    step, row = re.search(r"\*\*([\d.]+) ms a step and ([\d.]+) ms a row\*\*", page).groups()
+    (engine,) = re.search(r"--cost [\d.]+ [\d.]+ --engine-ms (\d+)", page).groups()
+    for engine_ms in (0.0, float(engine)):
+        for table in tables(Cost(float(step), float(row)), engine_ms):
+            assert table.to_markdown() in page
