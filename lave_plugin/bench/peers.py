@@ -80,9 +80,10 @@ What differs, so that no row of ours stands for one of theirs:
   takes as few steps as the model is sure of. τ is `attempts` (5), N is `samples` (10).
 - **Unconstrained.** Our `none` draws at the same temperature as the others. SGLang itself knows
   no temperature for these models.
-- **Baselines.** `sequential`, `intersection`, `map` and `posterior` are this plugin's
-  implementations of the papers' methods, over the same states; their times say nothing about
-  their authors' code.
+- **Baselines.** `sequential`, `intersection` (IG-CD, arXiv 2508.10111), `lave sampled` (LAVE),
+  `map` (DINGO, arXiv 2505.23061) and `posterior` (finite automata, arXiv 2607.07026) are this
+  plugin's implementations of the papers' methods, over the same states; their times say nothing
+  about their authors' code.
 - **Scores.** SMILES by RDKit's canonical form (the published checker always gives 0), JSON by value
   and not by the order of keys, C++ by its tests. Time to compile a grammar is not counted by
   either.

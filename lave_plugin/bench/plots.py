@@ -120,7 +120,7 @@ def _scores(results: Results, folder: Path) -> Path:
         scores.invert_yaxis()
         scores.set_xlim(0, 100)
         scores.set_xlabel(f"{kind}, %")
-        scores.legend(frameon=False, loc="lower left")
+        scores.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
         times.barh(places, [row["seconds"] for row in mine], color=COLOURS["off"])
         times.set_yticks(places, [""] * len(mine))
         times.invert_yaxis()

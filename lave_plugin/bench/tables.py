@@ -116,17 +116,21 @@ def serve_tables(results: Results) -> list[Table]:
 
 
 def paper_table(results: Results) -> Table:
-    """One row for each variant, in the papers' form."""
-    variants = TABLES[results.options["table"]]
+    """One row for each variant, in the papers' form, for each k that there are samples for."""
+    name = results.options["table"]
+    rows = paper.summary(results, TABLES[name])
+    ks = [k for k in paper.KS if any(k in (row["syntactic"] or {}) for row in rows)]
     table = Table(
-        f"{results.options['table']}: %, mean seconds an answer, and time over that of none "
-        "(median, quartiles)",
-        ("task", "variant", "stands for", "answers",
-         *(f"syn@{k}" for k in paper.KS), *(f"fun@{k}" for k in paper.KS),
-         "time, s", "× none", "tokens"),
+        f"{name}: scores in %, mean seconds an answer, and time over that of none (quartiles)",
+        (
+            *("task", "variant", "stands for", "answers"),
+            *(f"syn@{k}" for k in ks),
+            *(f"fun@{k}" for k in ks),
+            *("time, s", "× none", "tokens"),
+        ),
         words=3,
-    )  # fmt: skip
-    for row in paper.summary(results, variants):
+    )
+    for row in rows:
         ratio = row["ratio"]
         table.rows.append(
             [
@@ -134,8 +138,8 @@ def paper_table(results: Results) -> Table:
                 row["variant"],
                 row["paper"] or UNKNOWN,
                 f"{row['answers']}" + (f", {row['errors']} refused" if row["errors"] else ""),
-                *(number((row["syntactic"] or {}).get(k)) for k in paper.KS),
-                *(number((row["functional"] or {}).get(k)) for k in paper.KS),
+                *(number((row["syntactic"] or {}).get(k)) for k in ks),
+                *(number((row["functional"] or {}).get(k)) for k in ks),
                 number(row["seconds"], 3),
                 spread(Spread(ratio[1], ratio[0], ratio[2]), 2) if ratio else UNKNOWN,
                 number(row["tokens"]),

@@ -45,14 +45,15 @@ class Variant:
         return json.dumps([self.threshold, dict(self.lave)], sort_keys=True)
 
 
+# IG-CD: arXiv 2508.10111; LAVE: 2602.00612; DINGO: 2505.23061; finite automata: 2607.07026.
 PAPER = (
     Variant("none", "none", paper="NO-CD"),
     Variant("sequential", "sequential", paper="FS-CD"),
-    Variant("intersection", "intersection", paper="IG-CD (arXiv 2508.10111)"),
-    Variant("lave sampled", lave={"lookahead": "sampled"}, paper="LAVE (arXiv 2602.00612)"),
-    Variant("lave", paper="ours: guided lookahead"),
-    Variant("map", "map", paper="DINGO (arXiv 2505.23061)"),
-    Variant("posterior", "posterior", paper="finite automata (arXiv 2607.07026)"),
+    Variant("intersection", "intersection", paper="IG-CD"),
+    Variant("lave sampled", lave={"lookahead": "sampled"}, paper="LAVE"),
+    Variant("lave", paper="ours, guided"),
+    Variant("map", "map", paper="DINGO"),
+    Variant("posterior", "posterior", paper="finite automata"),
 )
 
 ABLATION = (
