@@ -91,7 +91,7 @@ class PaperBenchmark:
         Interrupted
             See :meth:`Results.measure`.
         """
-        everything = [sample.key for sample in self.wanted(self.variants)]
+        results.want([sample.key for sample in self.wanted(self.variants)])
         for group in self.groups():
             samples = {sample.key: sample for sample in self.wanted(group)}
             if all(key in results for key in samples):
@@ -110,12 +110,7 @@ class PaperBenchmark:
                     server = sample.variant.server
                     return self._measure(clients[server], models[server], sample)
 
-                label = "paper" if len(samples) == len(everything) else f"paper, {group[0].name} on"
-                try:
-                    results.measure(list(samples), measure, label)
-                finally:
-                    results.missing = sum(key not in results for key in everything)
-                    results.save()
+                results.measure(list(samples), measure, ", ".join(v.name for v in group))
 
     def _warm_up(self, client: Client, model: str, variant: Variant) -> None:
         """Compile every grammar: the papers don't count that either."""

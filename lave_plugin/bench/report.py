@@ -56,10 +56,8 @@ def write(results_folder: Path, page: Path) -> list[str]:
     for name in FILES:
         if name not in found:
             told.append(f"No {name}.json in {results_folder}: {COMMANDS[name]} makes it.")
-        elif found[name].missing:
-            told.append(
-                f"{name}: {found[name].missing} measurements are missing; {COMMANDS[name]} goes on."
-            )
+        elif missing := len(found[name].missing):
+            told.append(f"{name}: {missing} measurements are missing; {COMMANDS[name]} goes on.")
     sections = [HEAD]
     if told:
         sections.append("Not here:\n\n" + "\n".join(f"- {line}" for line in told) + "\n")

@@ -39,8 +39,8 @@ class Results:
         What a measurement depends on; JSON values.
     sessions
         The settings of the runs that contributed, each with its command and date.
-    missing
-        How many of the measurements that were wanted are not there.
+    notes
+        What a reader must know of them, in sentences.
     """
 
     def __init__(self, path: Path, benchmark: str, options: Mapping[str, Any]) -> None:
@@ -48,8 +48,8 @@ class Results:
         self.benchmark = benchmark
         self.options = dict(options)
         self.sessions: list[dict[str, Any]] = []
-        self.missing = 0
         self.notes: list[str] = []
+        self._wanted: list[str] = []
         self._measured: dict[str, dict[str, Any]] = {}
         self._saved = 0.0
 
@@ -66,9 +66,9 @@ class Results:
             content = json.loads(path.read_text())
             results = cls(path, content["benchmark"], content["options"])
             results.sessions = content["sessions"]
-            results.missing = content["missing"]
             results.notes = content["notes"]
             results._measured = {entry.pop("key"): entry for entry in content["measurements"]}
+            results._wanted = [*results._measured, *content["missing"]]
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise OtherResults(
                 f"{path} holds no results of lave bench ({type(error).__name__}: {error}). "
@@ -114,6 +114,16 @@ class Results:
     def __len__(self) -> int:
         return len(self._measured)
 
+    @property
+    def missing(self) -> list[str]:
+        """The keys that are wanted and were not measured."""
+        return [key for key in self._wanted if key not in self]
+
+    def want(self, keys: Sequence[str]) -> None:
+        """Say in the file what there is to measure, before anything is."""
+        self._wanted = list(keys)
+        self.save()
+
     def add(self, key: str, measurement: Mapping[str, Any]) -> None:
         """Note a measurement, and write the file if that was not done just now."""
         self._measured[key] = dict(measurement)
@@ -149,6 +159,8 @@ class Results:
     ) -> None:
         """Measure what is missing of ``keys``, in their order, under a progress bar.
 
+        They are all that is wanted, or a part of it.
+
         Raises
         ------
         Interrupted
@@ -162,11 +174,13 @@ class Results:
                     self.add(key, measure(key))
                     bar.update()
         except (KeyboardInterrupt, SystemExit):
-            left = sum(key not in self for key in keys)
-            raise Interrupted(
-                f"Interrupted: {left} of {len(keys)} measurements of {label} are missing. The "
-                f"rest is in {self.path}; the same command goes on there."
-            ) from None
+            raise Interrupted(self.what_is_missing()) from None
         finally:
-            self.missing = sum(key not in self for key in keys)
             self.save()
+
+    def what_is_missing(self) -> str:
+        """A sentence for who interrupted it."""
+        return (
+            f"Interrupted: {len(self.missing)} of {len(self._wanted)} measurements are missing. "
+            f"What there is, is in {self.path}; the same command goes on there."
+        )

@@ -142,6 +142,7 @@ class ServeBenchmark:
             What was measured is in the file.
         """
         cells = {cell.key: cell for cell in self.cells()}
+        results.want(list(cells))
         kinds = dict.fromkeys((cell.mix, cell.way) for cell in cells.values())
         for mix, way in tqdm(list(kinds), desc="warm-up", unit="mix"):
             # Once each, so that grammars are compiled and their states unfolded.

@@ -67,6 +67,9 @@ def told() -> Iterator[Console]:
     except Interrupted as error:
         say(str(error))
         raise typer.Exit(130) from None
+    except KeyboardInterrupt:
+        say("Interrupted before a measurement; the same command starts again.")
+        raise typer.Exit(130) from None
     except ServerLost as error:
         say(f"The server is gone, what was measured is kept: {error}")
         raise typer.Exit(1) from None

@@ -71,8 +71,7 @@ def test_what_is_missing_is_said_with_the_command_that_makes_it(tmp_path):
     told = report.write(tmp_path, tmp_path / "REPORT.md")
     assert sum("makes it" in line for line in told) == 1 + len(TABLES)
     results = Results.open(tmp_path / "serve.json", "serve", {"mixes": []})
-    results.missing = 3
-    results.save()
+    results.want(["a", "b", "c"])
     told = report.write(tmp_path, tmp_path / "REPORT.md")
     assert "serve: 3 measurements are missing; lave bench serve goes on." in told
     text = (tmp_path / "REPORT.md").read_text()

@@ -24,10 +24,11 @@ def interrupted_at(last):
 
 def test_what_was_measured_before_an_interruption_is_kept_and_not_measured_again(tmp_path):
     first = open_file(tmp_path, size=3)
-    with pytest.raises(Interrupted, match="2 of 4 measurements of letters are missing"):
+    first.want(KEYS)
+    with pytest.raises(Interrupted, match="2 of 4 measurements are missing"):
         first.measure(KEYS, interrupted_at("c"), "letters")
     content = json.loads((tmp_path / "results.json").read_text())
-    assert content["missing"] == 2
+    assert content["missing"] == ["c", "d"]
     assert [entry["key"] for entry in content["measurements"]] == ["a", "b"]
 
     second, asked = open_file(tmp_path, size=3), []
@@ -35,7 +36,7 @@ def test_what_was_measured_before_an_interruption_is_kept_and_not_measured_again
     assert asked == ["c", "d"]
     assert [second[key]["value"] for key in KEYS] == ["A", "B", "again", "again"]
     again = Results.read(second.path)
-    assert (again.missing, len(again), len(again.sessions)) == (0, 4, 2)
+    assert (again.missing, len(again), len(again.sessions)) == ([], 4, 2)
 
 
 @pytest.mark.parametrize("ending", [SystemExit, KeyboardInterrupt])
@@ -43,8 +44,10 @@ def test_both_ways_to_be_stopped_say_what_is_missing(tmp_path, ending):
     def stopped(key):
         raise ending
 
+    results = open_file(tmp_path)
+    results.want(KEYS)
     with pytest.raises(Interrupted, match="4 of 4"):
-        open_file(tmp_path).measure(KEYS, stopped, "letters")
+        results.measure(KEYS, stopped, "letters")
 
 
 def test_an_error_of_a_measurement_keeps_what_was_measured(tmp_path):

@@ -169,7 +169,7 @@ def test_a_running_server_is_measured_and_the_results_are_whole(scripted, tmp_pa
     assert re.search(r"json_object\W+2\W+constrained", result.output)
     assert "100.0 %" in result.output
     found = Results.read(path)
-    assert (len(found), found.missing) == (2, 0)
+    assert (len(found), len(found.missing)) == (2, 0)
     asked = len(server.bodies)
     assert "Everything is measured" in command(*arguments(server, path)).output
     assert len(server.bodies) == asked
@@ -190,11 +190,11 @@ def test_the_command_goes_on_where_the_server_was_lost(scripted, tmp_path):
     assert result.exit_code == 1
     assert "The server is gone, what was measured is kept" in result.output
     found = Results.read(path)
-    assert (len(found), found.missing) == (1, 1)
+    assert (len(found), len(found.missing)) == (1, 1)
 
     assert command(*arguments(scripted(lambda body: "{}"), path)).exit_code == 0
     found = Results.read(path)
-    assert (len(found), found.missing, len(found.sessions)) == (2, 0, 2)
+    assert (len(found), len(found.missing), len(found.sessions)) == (2, 0, 2)
 
 
 def test_other_options_are_not_mixed_into_a_file(scripted, tmp_path):
