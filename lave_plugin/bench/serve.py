@@ -61,7 +61,7 @@ class Size:
         return self.requests_at(max(self.concurrencies))
 
 
-FULL = Size(concurrencies=(1, 4, 8, 16), rounds=5, requests=12)
+FULL = Size(concurrencies=(1, 4, 8, 16), rounds=5, requests=8)
 QUICK = Size(concurrencies=(1, 4), rounds=2, requests=4)
 
 

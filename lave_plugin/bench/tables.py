@@ -9,6 +9,7 @@ import rich.table
 from rich.markup import escape
 
 from lave_plugin.bench import paper, serve
+from lave_plugin.bench.cost import Cost
 from lave_plugin.bench.results import Results
 from lave_plugin.bench.serve import Spread
 from lave_plugin.bench.variants import TABLES
@@ -109,7 +110,20 @@ def serve_tables(results: Results) -> list[Table]:
         [*place, *(spread(found.get(label), 2) for label in serve.RATIOS)]
         for place, found in by_place.items()
     )
-    return [table for table in (speed, ratios, steps) if table.rows]
+    return [table for table in (speed, ratios, steps, _costs(results)) if table.rows]
+
+
+def _costs(results: Results) -> Table:
+    table = Table(
+        "Verification of steps that are constrained throughout: the line through its times",
+        ("mix", "ms a step", "ms a row"),
+    )
+    for mix in results.options["mixes"]:
+        by_rows = serve.verification_by_rows(results, mix=mix)
+        if len(by_rows) > 1:
+            cost = Cost.fit(by_rows)
+            table.rows.append([mix, number(cost.fixed_ms, 2), number(cost.row_ms, 3)])
+    return table
 
 
 # --- lave bench paper ---------------------------------------------------------------------

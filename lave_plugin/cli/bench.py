@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from lave_plugin.bench import plots, programs, report, scale, scoring, servers, tables, tasks
 from lave_plugin.bench.client import Client, ServerLost
+from lave_plugin.bench.cost import Cost
 from lave_plugin.bench.mixes import MAX_TOKENS, MIXES
 from lave_plugin.bench.paper import TEMPERATURE, PaperBenchmark
 from lave_plugin.bench.results import Interrupted, OtherResults, Results
@@ -344,11 +345,11 @@ def scale_(
                 say(f"No {path}: lave bench serve makes it, or give --cost STEP ROW.")
                 raise typer.Exit(2)
             try:
-                measured = scale.Cost.fit(verification_by_rows(Results.read(path), mix=mix))
+                measured = Cost.fit(verification_by_rows(Results.read(path), mix=mix))
             except ValueError as error:
                 say(f"{path}: {error}.")
                 raise typer.Exit(2) from None
         else:
-            measured = scale.Cost(*cost)
+            measured = Cost(*cost)
         for table in scale.tables(measured, engine_ms):
             console.print(table.to_rich())

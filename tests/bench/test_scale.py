@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lave_plugin.bench.scale import BATCHES, FLASH, MINI, Cost, Model, forward_ms, tables
+from lave_plugin.bench.cost import Cost
+from lave_plugin.bench.scale import BATCHES, FLASH, MINI, Model, forward_ms, tables
 from lave_plugin.cli import app
 
 TINY = Model("tiny", 2, 10, 1, 20, 4, 1, 0, 5, 2, 1, 3, 100)
