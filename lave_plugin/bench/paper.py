@@ -22,8 +22,6 @@ from lave_plugin.bench.variants import Variant
 
 KS = (1, 3, 5, 10)
 TEMPERATURE = 0.2
-SERVERS_AT_ONCE = 2
-"""Idle ones cost memory and no time."""
 
 Open = Callable[[Variant], AbstractContextManager[Client]]
 """Opens a server that can serve this variant, and those with the same ``server``."""
@@ -49,6 +47,9 @@ class PaperBenchmark:
     ----------
     samples
         Answers of each variant to each task, by seed.
+    servers_at_once
+        How many may be up, for variants that need several to take turns. An idle one costs memory
+        and no time.
     """
 
     def __init__(
@@ -58,17 +59,19 @@ class PaperBenchmark:
         samples: int,
         *,
         temperature: float = TEMPERATURE,
+        servers_at_once: int = 2,
     ) -> None:
         self.variants = variants
         self.tasks = tasks
         self.samples = samples
         self.temperature = temperature
+        self.servers_at_once = servers_at_once
 
     def groups(self) -> Iterator[list[Variant]]:
         """Variants whose servers can be up at the same time, so that they take turns."""
         servers = list(dict.fromkeys(variant.server for variant in self.variants))
-        for begin in range(0, len(servers), SERVERS_AT_ONCE):
-            together = servers[begin : begin + SERVERS_AT_ONCE]
+        for begin in range(0, len(servers), self.servers_at_once):
+            together = servers[begin : begin + self.servers_at_once]
             yield [variant for variant in self.variants if variant.server in together]
 
     def wanted(self, variants: Sequence[Variant]) -> list[Sample]:

@@ -72,7 +72,7 @@ def told() -> Iterator[Console]:
         say("Interrupted before a measurement; the same command starts again.")
         raise typer.Exit(130) from None
     except ServerLost as error:
-        say(f"The server is gone, what was measured is kept: {error}")
+        say(f"No server answers; what was measured is kept. {error}")
         raise typer.Exit(1) from None
     except ServerError as error:
         say("")
@@ -127,10 +127,12 @@ def serve(
 ) -> None:
     """Throughput and latency without the plugin, with it, and under constraints.
 
-    Starts two servers of the shipped model, which take turns; or measures running ones. Default
+    Starts two servers of the shipped model on the CPU, which take turns; or measures running ones.
+    A GPU has room for one of them, so there the way without the plugin takes --off-url. Default
     size: under ten minutes on two cores.
     """
     size = QUICK if quick else FULL
+    has_off = bool(off_url) if base_url else device == "cpu"
     benchmark = ServeBenchmark(
         Size(
             tuple(sorted(set(concurrency))) if concurrency else size.concurrencies,
@@ -138,54 +140,53 @@ def serve(
             requests or size.requests,
         ),
         mixes=[name for name in MIXES if not mix or name in mix],
-        ways=WAYS if off_url or not base_url else [way for way in WAYS if way != "off"],
+        ways=[way for way in WAYS if has_off or way != "off"],
         max_tokens=max_tokens,
         seed=seed,
     )
-    options = {
-        "model": _model_name(model, base_url),
-        "mixes": list(benchmark.mixes),
-        "ways": list(benchmark.ways),
-        "concurrency": list(benchmark.size.concurrencies),
-        "rounds": benchmark.size.rounds,
-        "requests": benchmark.size.requests,
-        "max_tokens": max_tokens,
-        "threshold": threshold,
-        "seed": seed,
-    }
     with told() as console, ExitStack() as stack:
+        options = {
+            "model": _model_name(model, base_url, api_key),
+            "mixes": list(benchmark.mixes),
+            "ways": list(benchmark.ways),
+            "concurrency": list(benchmark.size.concurrencies),
+            "rounds": benchmark.size.rounds,
+            "requests": benchmark.size.requests,
+            "max_tokens": max_tokens,
+            "threshold": threshold,
+            "seed": seed,
+        }
         results = Results.open(json_file or RESULTS / "serve.json", "serve", options, afresh)
+
+        def start(*, plugin: bool) -> Client:
+            server = servers.server(
+                model or servers.shipped_checkpoint(),
+                plugin=plugin,
+                threshold=threshold,
+                device=device,
+                max_running_requests=max(benchmark.size.concurrencies),
+                on_progress=progress_line(),
+            )
+            return stack.enter_context(started(server))
+
         if benchmark.is_complete(results):
             say(COMPLETE)
         else:
-            if base_url:
-                on, off = Client(base_url, api_key), Client(off_url or base_url, api_key)
-            else:
-                folder = model or servers.shipped_checkpoint()
-                results.notes = [_off_note(folder)]
-                off, on = (
-                    stack.enter_context(
-                        started(
-                            servers.server(
-                                folder,
-                                plugin=plugin,
-                                threshold=threshold,
-                                device=device,
-                                max_running_requests=max(benchmark.size.concurrencies),
-                                on_progress=progress_line(),
-                            )
-                        )
-                    )
-                    for plugin in (False, True)
-                )
-            clients = {"off": off, "free": on, "constrained": on}
+            on = Client(base_url, api_key) if base_url else start(plugin=True)
+            clients = {"free": on, "constrained": on}
+            if off_url:
+                clients["off"] = Client(off_url, api_key)
+            elif has_off:
+                results.notes = [_off_note(model or servers.shipped_checkpoint())]
+                clients["off"] = start(plugin=False)
             benchmark.run(results, clients, on.model())
         show(console, results, tables.serve_tables(results))
 
 
-def _model_name(model: Path | None, base_url: str | None) -> str:
+def _model_name(model: Path | None, base_url: str | None, api_key: str | None) -> str:
+    """What the results are of, so that those of two models are not mixed."""
     if base_url:
-        return "of a running server"
+        return Path(Client(base_url, api_key).model()).name
     return "shipped" if model is None else model.name
 
 
@@ -243,11 +244,15 @@ def paper(
     left_out = [v.name for v in variants if base_url and v.server != Variant("").server]
     variants = [variant for variant in variants if variant.name not in left_out]
     with told() as console:
+        if not variants:
+            raise tasks.NoSuchTasks(
+                f"Each row of the table {table} needs a server of its own: leave --base-url out."
+            )
         grammars = tasks.shipped_grammars() | dict(map(_grammar, grammar or ()))
         wanted = tasks.from_files(data, count, grammars) if data else tasks.shipped(count, seed)
         options = {
             "table": str(table),
-            "model": _model_name(model, base_url),
+            "model": _model_name(model, base_url, api_key),
             "data": data.name if data else "shipped",
             "tasks": len(wanted),
             "samples": samples,
@@ -275,7 +280,13 @@ def paper(
             with started(server) as client:
                 yield client
 
-        benchmark = PaperBenchmark(variants, wanted, samples, temperature=temperature)
+        benchmark = PaperBenchmark(
+            variants,
+            wanted,
+            samples,
+            temperature=temperature,
+            servers_at_once=2 if device == "cpu" else 1,
+        )
         if benchmark.is_complete(results):
             say(COMPLETE)
         else:

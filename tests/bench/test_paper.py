@@ -159,6 +159,18 @@ def test_a_running_server_gives_the_table_without_what_needs_another(scripted, t
     ]
 
 
+def test_a_sweep_of_a_running_server_is_refused(scripted, tmp_path):
+    url = scripted(lambda body: "{}").url
+    result = command("--table", "threshold", "--base-url", url, "--json", str(tmp_path / "x"))
+    assert result.exit_code == 2
+    assert "leave --base-url out" in result.output
+
+
+def test_on_a_gpu_one_server_is_up_at_a_time(results, opened):
+    PaperBenchmark(VARIANTS, TASKS, 1, servers_at_once=1).run(results("paper"), opened)
+    assert opened.most == 1
+
+
 DATA = {
     "json_bench.jsonl": '{"instance_id": "j1", "schema": "{\\"type\\": \\"object\\"}", '
     '"input": "x is 1", "output": "{\\"x\\": 1}"}',

@@ -188,13 +188,31 @@ def test_the_command_goes_on_where_the_server_was_lost(scripted, tmp_path):
     path = tmp_path / "serve.json"
     result = command(*arguments(scripted(dying), path))
     assert result.exit_code == 1
-    assert "The server is gone, what was measured is kept" in result.output
+    assert "No server answers; what was measured is kept." in result.output
     found = Results.read(path)
     assert (len(found), len(found.missing)) == (1, 1)
 
     assert command(*arguments(scripted(lambda body: "{}"), path)).exit_code == 0
     found = Results.read(path)
     assert (len(found), len(found.missing), len(found.sessions)) == (2, 0, 2)
+
+
+def test_two_servers_are_measured_as_with_and_without_the_plugin(scripted, tmp_path):
+    on, off = scripted(constrained_is_right), scripted(lambda body: "off")
+    path = tmp_path / "serve.json"
+    assert command(*arguments(on, path), "--off-url", off.url).exit_code == 0
+    cells = Results.read(path).all()
+    assert {cell["way"]: cell["total_output_tokens"] for cell in cells} == {
+        **{"off": 4 * len("off"), "free": 4 * len("nonsense")},
+        "constrained": 4 * len('{"a": 1}'),
+    }
+    assert not any("response_format" in body for body in off.bodies)
+
+
+def test_no_server_at_the_address_is_a_sentence(tmp_path):
+    result = command("--base-url", "http://127.0.0.1:9", "--json", str(tmp_path / "x.json"))
+    assert result.exit_code == 1
+    assert "No server answers" in result.output
 
 
 def test_other_options_are_not_mixed_into_a_file(scripted, tmp_path):
