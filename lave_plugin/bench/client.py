@@ -37,6 +37,8 @@ class Reply:
         Why it ended: ``"stop"``, ``"length"``, ...; None if it did not.
     error
         What the server refused it with, or None.
+    facts
+        What the plugin says of a constrained answer (``lave`` in its ``meta_info``), or None.
     """
 
     text: str
@@ -46,6 +48,7 @@ class Reply:
     output_tokens: int = 0
     finish: str | None = None
     error: str | None = None
+    facts: dict[str, Any] | None = None
 
 
 class Client:
@@ -132,6 +135,40 @@ class Client:
             usage.get("completion_tokens", 0),
             finish,
         )
+
+    def ask(self, body: Mapping[str, Any]) -> Reply:
+        """Send one chat completion that is not a stream: its ``ttft`` is its ``latency``.
+
+        Only so does SGLang tell ``facts``.
+
+        Raises
+        ------
+        ServerLost
+            There was no answer.
+        """
+        sent = perf_counter()
+        try:
+            response = self._session.post(
+                f"{self.base_url}/v1/chat/completions",
+                json={**body, "return_meta_info": True},
+                timeout=TIMEOUT,
+            )
+            if not response.ok:
+                return _failed(sent, f"{response.status_code}: {_message(response.text)}")
+            answer = response.json()
+            choice, usage = answer["choices"][0], answer["usage"]
+            seconds = perf_counter() - sent
+            return Reply(
+                choice["message"]["content"] or "",
+                seconds,
+                seconds,
+                usage["prompt_tokens"],
+                usage["completion_tokens"],
+                choice["finish_reason"],
+                facts=(choice.get("meta_info") or {}).get("lave"),
+            )
+        except (requests.RequestException, ValueError, LookupError, TypeError) as error:
+            raise ServerLost(f"{self.base_url}: {type(error).__name__}: {error}") from None
 
     def send_all(
         self, bodies: Sequence[Mapping[str, Any]], concurrency: int

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from lave_plugin import grammars
 from lave_plugin.demo import checks
 from lave_plugin.demo.checks import Check
 from lave_plugin.demo.records import held_out
@@ -21,31 +22,6 @@ MIXES = ("none", "json_schema", "json_object", "regex", "cpp")
 """``none`` holds the prompts of the others, unconstrained."""
 
 MAX_TOKENS = 96
-
-CPP_LIKE = r"""
-root ::= function+
-function ::= type " " name "(" (parameter (", " parameter)*)? ") " block "\n"
-parameter ::= type " " name
-type ::= ("const ")? ("int" | "bool" | "double" | "string" | "vector<" type ">") "&"?
-block ::= "{\n" statement* " "* "}"
-statement ::= " "* (declaration ";" | assignment ";" | "return " expression ";" |
-  "if (" expression ") " block (" else " block)? | "while (" expression ") " block |
-  "for (" declaration "; " expression "; " assignment ") " block | call ";") "\n"
-declaration ::= type " " name " = " expression
-assignment ::= place " " ("=" | "+=" | "-=" | "*=") " " expression | place ("++" | "--")
-expression ::= conjunction | expression " || " conjunction
-conjunction ::= comparison | conjunction " && " comparison
-comparison ::= sum | sum " " ("<" | "<=" | ">" | ">=" | "==" | "!=") " " sum
-sum ::= product | sum " " [+-] " " product
-product ::= unary | product " " [*/%] " " unary
-unary ::= "!" unary | "-" unary | atom
-atom ::= number | place | call | "(" expression ")" | "true" | "false" | string
-place ::= name ("[" expression "]" | "." name)*
-call ::= name ("." name)* "(" (expression (", " expression)*)? ")"
-name ::= [a-z_] [a-z0-9_]*
-number ::= [0-9]+ ("." [0-9]+)?
-string ::= "\"" [^"\\\n]* "\""
-"""
 
 
 @dataclass(frozen=True)
@@ -121,8 +97,8 @@ def _regex(count: int, seed: int) -> list[Ask]:
 
 
 def _cpp(count: int, seed: int) -> list[Ask]:
-    constraint = {"ebnf": CPP_LIKE}
-    check = in_grammar(CPP_LIKE)
+    _, grammar = grammars.load("cpp")
+    constraint, check = {"ebnf": grammar}, in_grammar(grammar)
     topics = [json.loads(sample.answer) for sample in held_out(count, seed)]
     return [
         Ask(f"Write a C++ function that returns the {' and the '.join(topic)}.", constraint, check)
@@ -130,6 +106,7 @@ def _cpp(count: int, seed: int) -> list[Ask]:
     ]
 
 
+@cache
 def in_grammar(ebnf: str) -> Check:
     """The verdict of xgrammar's own matcher on the bytes of an answer."""
     import xgrammar

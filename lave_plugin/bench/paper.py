@@ -18,7 +18,7 @@ from lave_plugin.bench import scoring
 from lave_plugin.bench.client import Client
 from lave_plugin.bench.results import Results
 from lave_plugin.bench.tasks import Task
-from lave_plugin.bench.variants import Variant
+from lave_plugin.bench.variants import Variant, with_bases
 
 KS = (1, 3, 5, 10)
 TEMPERATURE = 0.2
@@ -61,7 +61,7 @@ class PaperBenchmark:
         temperature: float = TEMPERATURE,
         servers_at_once: int = 2,
     ) -> None:
-        self.variants = variants
+        self.variants = with_bases(variants)
         self.tasks = tasks
         self.samples = samples
         self.temperature = temperature
@@ -113,7 +113,7 @@ class PaperBenchmark:
                     server = sample.variant.server
                     return self._measure(clients[server], models[server], sample)
 
-                results.measure(list(samples), measure, ", ".join(v.name for v in group))
+                results.measure(list(samples), measure, "paper")
 
     def _warm_up(self, client: Client, model: str, variant: Variant) -> None:
         """Compile every grammar: the papers don't count that either."""
@@ -122,7 +122,7 @@ class PaperBenchmark:
 
     def _measure(self, client: Client, model: str, sample: Sample) -> dict[str, Any]:
         body = sample.task.body(model, sample.variant.strategy, self.temperature, sample.number)
-        reply = client.send(body)
+        reply = client.ask(body)
         syntactic, functional = (
             (False, False) if reply.error is not None else sample.task.score(reply.text)
         )
@@ -136,6 +136,7 @@ class PaperBenchmark:
             "finish": reply.finish,
             "seconds": reply.latency,
             "tokens": reply.output_tokens,
+            "facts": reply.facts,
             "syntactic": syntactic,
             "functional": functional,
         }
@@ -149,15 +150,22 @@ def summary(results: Results, variants: Sequence[Variant]) -> list[dict[str, Any
 
     ``syntactic`` and ``functional`` are percentages by k, means over the tasks; ``functional`` is
     None where it could not be scored. ``ratio`` is the time over that of ``none`` on the same
-    task and sample: its median and its quartiles.
+    server, task and sample: its median and its quartiles. ``steps`` are denoising steps an answer,
+    None where the server doesn't tell them.
     """
+    everything = with_bases(variants)
     rows = []
     for kind in ("json", "cpp", "smiles"):
         for variant in variants:
             mine = results.all(kind=kind, variant=variant.name)
             if not mine:
                 continue
-            base = _base(results, kind, variant, variants)
+            (base,) = (
+                other.name
+                for other in everything
+                if (other.strategy, other.server) == ("none", variant.server)
+            )
+            steps = [entry["facts"]["steps"] for entry in mine if entry["facts"]]
             rows.append(
                 {
                     "kind": kind,
@@ -171,7 +179,8 @@ def summary(results: Results, variants: Sequence[Variant]) -> list[dict[str, Any
                     "functional": at_each_k(mine, "functional"),
                     "seconds": statistics.mean(entry["seconds"] for entry in mine),
                     "tokens": statistics.mean(entry["tokens"] for entry in mine),
-                    "ratio": _ratio(mine, base),
+                    "steps": statistics.mean(steps) if steps else None,
+                    "ratio": _ratio(mine, results.all(kind=kind, variant=base)),
                 }
             )
     return rows
@@ -192,16 +201,6 @@ def at_each_k(entries: Sequence[Mapping[str, Any]], score: str) -> dict[int, flo
         if values:
             found[k] = 100 * statistics.mean(values)
     return found
-
-
-def _base(
-    results: Results, kind: str, variant: Variant, variants: Sequence[Variant]
-) -> list[dict[str, Any]]:
-    """The unconstrained answers that a variant's times are compared with."""
-    for other in variants:
-        if other.strategy == "none" and other.threshold == variant.threshold:
-            return results.all(kind=kind, variant=other.name)
-    return []
 
 
 def _ratio(mine, base) -> tuple[float, float, float] | None:

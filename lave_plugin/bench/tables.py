@@ -140,7 +140,7 @@ def paper_table(results: Results) -> Table:
             *("task", "variant", "stands for", "answers"),
             *(f"syn@{k}" for k in ks),
             *(f"fun@{k}" for k in ks),
-            *("time, s", "× none", "tokens"),
+            *("time, s", "× none", "tokens", "steps"),
         ),
         words=3,
     )
@@ -157,6 +157,7 @@ def paper_table(results: Results) -> Table:
                 number(row["seconds"], 3),
                 spread(Spread(ratio[1], ratio[0], ratio[2]), 2) if ratio else UNKNOWN,
                 number(row["tokens"]),
+                number(row["steps"]),
             ]
         )
     return table

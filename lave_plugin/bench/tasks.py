@@ -17,6 +17,7 @@ from lave_plugin.bench.mixes import in_grammar, schema_constraint
 from lave_plugin.bench.scoring import Unscorable
 from lave_plugin.demo import checks
 from lave_plugin.demo.records import held_out
+from lave_plugin.grammars import load
 
 MAX_TOKENS = {"json": 256, "cpp": 256, "smiles": 256}
 """As in the papers; the shipped model's own tasks take fewer."""
@@ -78,7 +79,9 @@ def shipped(count: int, seed: int) -> list[Task]:
     ]
 
 
-def from_files(folder: Path, count: int, grammars: Mapping[str, str]) -> list[Task]:
+def from_files(
+    folder: Path, count: int, other_grammars: Mapping[str, str] | None = None
+) -> list[Task]:
     """The first ``count`` tasks of each kind that the folder has a file for.
 
     ``json_bench.jsonl``: instance_id, schema (a string), input, output.
@@ -87,13 +90,13 @@ def from_files(folder: Path, count: int, grammars: Mapping[str, str]) -> list[Ta
 
     Parameters
     ----------
-    grammars
-        EBNF by kind, for ``cpp`` and ``smiles``.
+    other_grammars
+        EBNF by kind, for ``cpp`` and ``smiles``, in place of those that ship.
 
     Raises
     ------
     NoSuchTasks
-        There is no such file, a line lacks a field, or the grammar of a kind is missing.
+        There is no such file, or a line lacks a field.
     """
     readers = {
         "json_bench.jsonl": ("json", _json_line),
@@ -105,28 +108,15 @@ def from_files(folder: Path, count: int, grammars: Mapping[str, str]) -> list[Ta
         path = folder / name
         if not path.is_file():
             continue
-        if kind != "json" and kind not in grammars:
-            raise NoSuchTasks(
-                f"{path} needs a grammar, and none of {kind} ships with this version. Name one: "
-                f"--grammar {kind}=FILE"
-            )
+        grammar = "" if kind == "json" else (other_grammars or {}).get(kind) or load(kind)[1]
         for number, line in enumerate(_lines(path, count), 1):
             try:
-                found.append(read(line, grammars.get(kind, "")))
+                found.append(read(line, grammar))
             except (KeyError, TypeError) as error:
                 raise NoSuchTasks(f"{path}, line {number}: no {error}.") from None
     if not found:
         raise NoSuchTasks(f"{folder} holds none of {', '.join(readers)}.")
     return found
-
-
-def shipped_grammars() -> dict[str, str]:
-    """Grammars by kind that come with the plugin, where this version has them."""
-    try:
-        from lave_plugin import grammars
-    except ImportError:
-        return {}
-    return {kind: grammars.load(kind)[1] for kind in ("cpp", "smiles") if kind in grammars.names()}
 
 
 def _lines(path: Path, count: int) -> Iterator[dict[str, Any]]:

@@ -7,8 +7,8 @@ method and the threshold are the server's: variants that differ in those need a 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -43,6 +43,19 @@ class Variant:
     def server(self) -> str:
         """The same for variants that one server can serve."""
         return json.dumps([self.threshold, dict(self.lave)], sort_keys=True)
+
+
+def with_bases(variants: Sequence[Variant]) -> list[Variant]:
+    """These, and on each of their servers one without constraint, whose times theirs are
+    compared with: what was measured beside it, not at another time."""
+    found = list(variants)
+    have = {variant.server for variant in variants if variant.strategy == "none"}
+    for variant in variants:
+        if variant.server not in have:
+            have.add(variant.server)
+            name = f"none, on the server of {variant.name}"
+            found.append(replace(variant, name=name, strategy="none"))
+    return found
 
 
 # IG-CD: arXiv 2508.10111; LAVE: 2602.00612; DINGO: 2505.23061; finite automata: 2607.07026.

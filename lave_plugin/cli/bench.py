@@ -215,7 +215,8 @@ def paper(
         ),
     ] = None,
     grammar: Annotated[
-        list[str] | None, typer.Option(help="KIND=FILE, EBNF for cpp or smiles.")
+        list[str] | None,
+        typer.Option(help="KIND=FILE: EBNF for cpp or smiles in place of the one that ships."),
     ] = None,
     model: Model = None,
     device: Device = "cpu",
@@ -248,7 +249,7 @@ def paper(
             raise tasks.NoSuchTasks(
                 f"Each row of the table {table} needs a server of its own: leave --base-url out."
             )
-        grammars = tasks.shipped_grammars() | dict(map(_grammar, grammar or ()))
+        grammars = dict(map(_grammar, grammar or ()))
         wanted = tasks.from_files(data, count, grammars) if data else tasks.shipped(count, seed)
         options = {
             "table": str(table),

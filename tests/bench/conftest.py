@@ -64,6 +64,13 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(text, int):
             self._reply(text, {"error": {"message": "refused on purpose"}})
             return
+        usage = {"prompt_tokens": 7, "completion_tokens": len(text)}
+        if not body.get("stream"):
+            choice = {"message": {"content": text}, "finish_reason": "stop"}
+            if body.get("return_meta_info") and self.server.steps is not None:
+                choice["meta_info"] = {"lave": {"steps": self.server.steps}}
+            self._reply(200, {"choices": [choice], "usage": usage})
+            return
         middle = len(text) // 2
         events = [
             {"choices": [{"delta": {"role": "assistant", "content": ""}}]},
@@ -72,7 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
                 for part in (text[:middle], text[middle:])
             ),
             {"choices": [{"delta": {}, "finish_reason": "stop"}]},
-            {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": len(text)}},
+            {"choices": [], "usage": usage},
         ]
         lines = [f"data: {json.dumps(event)}\n\n" for event in events] + ["data: [DONE]\n\n"]
         self.send_response(200)

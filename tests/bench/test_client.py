@@ -15,6 +15,14 @@ def test_the_text_the_times_and_the_tokens_of_a_stream(scripted):
     assert 0 < reply.ttft <= reply.latency
 
 
+def test_an_answer_that_is_no_stream_and_what_the_plugin_says_of_it(scripted):
+    reply = Client(scripted(lambda body: "abcd", steps=3).url).ask(BODY)
+    assert (reply.text, reply.prompt_tokens, reply.output_tokens) == ("abcd", 7, 4)
+    assert (reply.facts, reply.ttft == reply.latency) == ({"steps": 3}, True)
+    assert Client(scripted(lambda body: "abcd").url).ask(BODY).facts is None
+    assert Client(scripted(lambda body: 400).url).ask(BODY).error == "400: refused on purpose"
+
+
 def test_a_refusal_is_an_answer_and_says_why(scripted):
     reply = Client(scripted(lambda body: 400).url).send(BODY)
     assert reply.error == "400: refused on purpose"
@@ -37,6 +45,8 @@ def test_a_server_that_is_gone_gives_no_answers(scripted):
     server.server_close()
     with pytest.raises(ServerLost, match=server.url):
         Client(server.url).send(BODY)
+    with pytest.raises(ServerLost, match=server.url):
+        Client(server.url).ask(BODY)
     with pytest.raises(ServerLost, match=server.url):
         Client(server.url).model()
 

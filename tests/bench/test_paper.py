@@ -62,7 +62,23 @@ def test_variants_of_one_server_share_it_and_at_most_two_are_up(results, opened)
     PaperBenchmark(VARIANTS, TASKS, 1).run(found, opened)
     assert opened.variants == ["none", "sampled", "late"]
     assert opened.most == 2
-    assert len(found) == len(VARIANTS) * len(TASKS)
+    # "sampled" and "late" each have one without constraint beside them.
+    assert len(found) == (len(VARIANTS) + 2) * len(TASKS)
+
+
+def test_a_time_is_compared_with_that_of_none_on_the_same_server(results):
+    found = results("paper", table="main")
+    sampled = VARIANTS[1]
+    for name, seconds in (
+        *(("none", 1.0), ("lave", 2.0)),
+        *((sampled.name, 30.0), ("none, on the server of sampled", 10.0)),
+    ):
+        for number in range(3):
+            entry = dict(variant=name, kind="json", task="t", sample=number, seconds=seconds)
+            scores = dict(syntactic=True, functional=True, error=None, tokens=1, facts=None)
+            found.add(f"{name}{number}", entry | scores)
+    rows = {row["variant"]: row["ratio"] for row in summary(found, VARIANTS)}
+    assert rows == {"none": (1.0,) * 3, "sampled": (3.0,) * 3, "lave": (2.0,) * 3}
 
 
 def test_one_server_serves_all_strategies_of_the_main_table_but_the_sampled_lookahead():
@@ -131,7 +147,7 @@ def test_an_interrupted_table_says_what_is_missing_of_all_of_it(results, scripte
     benchmark._measure = lambda client, model, sample: interrupting(sample.key)
     with pytest.raises(Interrupted):
         benchmark.run(found, open_server)
-    assert len(Results.read(found.path).missing) == 5
+    assert len(Results.read(found.path).missing) == 9
 
 
 # --- the command --------------------------------------------------------------------------
@@ -178,13 +194,12 @@ DATA = {
     "humaneval_cpp.jsonl": '{"task_id": "CPP/0", "prompt": "int f(){", "declaration": "int f(){", '
     '"test": "int main(){}"}',
 }
-GRAMMARS = {"cpp": 'root ::= "int f(){}"', "smiles": "root ::= [A-Z]+"}
 
 
 def test_tasks_are_read_from_files(tmp_path):
     for name, line in DATA.items():
         (tmp_path / name).write_text(f"{line}\n{line.replace('1', '2')}\n")
-    read = tasks.from_files(tmp_path, 1, GRAMMARS)
+    read = tasks.from_files(tmp_path, 1)
     assert [(task.kind, task.name) for task in read] == [
         ("json", "j1"),
         ("cpp", "CPP/0"),
@@ -193,12 +208,16 @@ def test_tasks_are_read_from_files(tmp_path):
     assert read[0].score('{"x": 1.0}') == (True, True)
     assert read[0].score('{"x": 2}') == (True, False)
     assert read[0].score("[]") == (False, False)
+    assert read[1].is_syntactic("int f() { return 1; }")
+    assert not read[1].is_syntactic("int f() { return 1 }")
+    assert read[2].is_syntactic("CCO") and not read[2].is_syntactic("CC(")
+    again = tasks.from_files(tmp_path, 1, {"smiles": 'root ::= "x"'})
+    assert again[2].is_syntactic("x")
 
 
 UNREADABLE = [
     ({}, "holds none of json_bench.jsonl"),
     ({"json_bench.jsonl": '{"instance_id": "j"}'}, "json_bench.jsonl, line 1: no 'schema'"),
-    ({"smiles_bench.jsonl": DATA["smiles_bench.jsonl"]}, "--grammar smiles=FILE"),
 ]
 
 
@@ -207,4 +226,4 @@ def test_data_that_cannot_be_used_are_named(tmp_path, files, sentence):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     with pytest.raises(NoSuchTasks, match=sentence):
-        tasks.from_files(tmp_path, 1, {})
+        tasks.from_files(tmp_path, 1)
