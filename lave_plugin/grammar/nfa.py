@@ -124,9 +124,9 @@ def determinise(nfa: Nfa) -> list[Node]:
     return _without_empty_edges(nfa, closures) if nodes is None else nodes
 
 
-def powerset(nfa: Nfa) -> list[Node] | None:
-    """The powerset automaton, or None where it outgrows the limit."""
-    return _powerset(nfa, _closures(nfa))
+def powerset(nfa: Nfa, limit: int | None = None) -> list[Node] | None:
+    """The powerset automaton, or None where it outgrows the limit on its nodes."""
+    return _powerset(nfa, _closures(nfa), limit)
 
 
 def _closures(nfa: Nfa) -> list[tuple[int, ...]]:
@@ -145,8 +145,11 @@ def _closures(nfa: Nfa) -> list[tuple[int, ...]]:
     return closures
 
 
-def _powerset(nfa: Nfa, closures: list[tuple[int, ...]]) -> list[Node] | None:
-    limit = _GROWTH_LIMIT * nfa.node_count + 64
+def _powerset(
+    nfa: Nfa, closures: list[tuple[int, ...]], limit: int | None = None
+) -> list[Node] | None:
+    if limit is None:
+        limit = _GROWTH_LIMIT * nfa.node_count + 64
     start = closures[nfa.start]
     numbers = {start: 0}
     subsets = [start]
