@@ -1,9 +1,9 @@
 """Grammars put together: the product with a regular one, and one behind the other.
 
-The texts that a context-free grammar and a regular one both take are context-free again (Bar-Hillel,
-Perles and Shamir 1961): a rule becomes one rule for each pair of states (p, q) of the regular one's
-automaton, of the strings that lead it from p to q. What comes out are rule automata like any other,
-so states, shortest completions and everything above them know nothing of it.
+The texts that a context-free grammar and a regular one both take are context-free again
+(Bar-Hillel, Perles and Shamir 1961): a rule becomes one rule for each pair of states (p, q) of the
+regular one's automaton, of the strings that lead it from p to q. What comes out are rule automata
+like any other, so states, shortest completions and everything above them know nothing of it.
 
 Only pairs that can occur are made. The exits that a node can reach are tabulated first, from the
 root down, and a node of the product is (node, state, exits): to finish the rule of `node` when the
@@ -13,10 +13,10 @@ all exits of its caller and stays one at the end, which the parser takes without
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from lave_plugin.grammar.dfa import Dfa, TooLarge, both, common, joined_ranges, minimal, of_nfa
 from lave_plugin.grammar.errors import UnsupportedGrammar
-from lave_plugin.grammar.nfa import Nfa, powerset
+from lave_plugin.grammar.nfa import Nfa
 from lave_plugin.grammar.normal_form import UNREACHABLE, RuleAutomata, shortest_distances
 
 MOST_STATES = 1 << 14
@@ -24,14 +24,6 @@ MOST_STATES = 1 << 14
 
 MOST_NODES = 1 << 18
 """Nodes of a product."""
-
-
-class Dfa(NamedTuple):
-    """A deterministic automaton over bytes; state 0 is the start."""
-
-    final: tuple[bool, ...]
-    edges: tuple[tuple[tuple[int, int, int], ...], ...]
-    """For each state (low, high, target), disjoint and in ascending order."""
 
 
 def all_of(grammars: Sequence[RuleAutomata]) -> RuleAutomata:
@@ -58,7 +50,10 @@ def all_of(grammars: Sequence[RuleAutomata]) -> RuleAutomata:
     # The larger one last: what it is cut with is small by then.
     regular.sort(key=lambda dfa: len(dfa.final))
     while len(regular) > 1:
-        regular[:2] = [_minimal(_both(*regular[:2]))]
+        try:
+            regular[:2] = [minimal(both(*regular[:2]))]
+        except TooLarge:
+            raise _too_large() from None
     if not others:
         return rules_of_dfa(regular[0])
     return intersect(others[0], regular[0]) if regular else others[0]
@@ -147,12 +142,7 @@ def as_dfa(rules: RuleAutomata) -> Dfa | None:
     has cannot be decided.)
     """
     nfa = _in_place(rules)
-    nodes = None if nfa is None else powerset(nfa, MOST_STATES)
-    if nodes is None:
-        return None
-    return _minimal(
-        Dfa(tuple(node.final for node in nodes), tuple(node.byte_edges for node in nodes))
-    )
+    return None if nfa is None else of_nfa(nfa, MOST_STATES)
 
 
 def _in_place(rules: RuleAutomata) -> Nfa | None:
@@ -257,90 +247,6 @@ def _callees(rules: RuleAutomata, start: int) -> list[int]:
     return list(callees)
 
 
-def _both(first: Dfa, second: Dfa) -> Dfa:
-    """The product of two automata."""
-    numbers = {(0, 0): 0}
-    pairs = [(0, 0)]
-    edges = []
-    for one, other in pairs:
-        joined = []
-        for low, high, (target, paired) in _common(first.edges[one], second.edges[other]):
-            pair = (target, paired)
-            if pair not in numbers:
-                numbers[pair] = len(pairs)
-                pairs.append(pair)
-            joined.append((low, high, numbers[pair]))
-        edges.append(tuple(joined))
-        if len(pairs) > MOST_NODES:
-            raise _too_large()
-    final = tuple(first.final[one] and second.final[other] for one, other in pairs)
-    return Dfa(final, tuple(edges))
-
-
-def _common(edges, others):
-    """(low, high, (target, other target)) for the bytes that both read."""
-    for low, high, target in edges:
-        for first, last, other in others:
-            if first > high:
-                break
-            if last >= low:
-                yield max(low, first), min(high, last), (target, other)
-
-
-def _minimal(dfa: Dfa) -> Dfa:
-    """The same automaton without dead states and with equal ones merged (Moore 1956)."""
-    sources: list[list[int]] = [[] for _ in dfa.final]
-    for state, edges in enumerate(dfa.edges):
-        for _, _, target in edges:
-            sources[target].append(state)
-    alive = {state for state, final in enumerate(dfa.final) if final}
-    pending = list(alive)
-    for state in pending:
-        for source in sources[state]:
-            if source not in alive:
-                alive.add(source)
-                pending.append(source)
-    if 0 not in alive:
-        return Dfa((False,), ((),))
-    edges_of = {state: [edge for edge in dfa.edges[state] if edge[2] in alive] for state in alive}
-    block = {state: int(dfa.final[state]) for state in alive}
-    count = len(set(block.values()))
-    while True:
-        signatures: dict[tuple, int] = {}
-        refined = {}
-        for state in alive:
-            moves = _joined([(low, high, block[target]) for low, high, target in edges_of[state]])
-            signature = (block[state], moves)
-            refined[state] = signatures.setdefault(signature, len(signatures))
-        block = refined
-        if len(signatures) == count:
-            break
-        count = len(signatures)
-    # Numbered anew from the start, so that equal languages give equal automata.
-    order = {block[0]: 0}
-    members = [0]
-    edges = []
-    for state in members:
-        moves = []
-        for low, high, target in edges_of[state]:
-            if block[target] not in order:
-                order[block[target]] = len(members)
-                members.append(target)
-            moves.append((low, high, order[block[target]]))
-        edges.append(_joined(moves))
-    return Dfa(tuple(dfa.final[state] for state in members), tuple(edges))
-
-
-def _joined(edges: list[tuple[int, int, int]]) -> tuple[tuple[int, int, int], ...]:
-    joined: list[tuple[int, int, int]] = []
-    for low, high, target in sorted(edges):
-        if joined and joined[-1][2] == target and joined[-1][1] + 1 == low:
-            joined[-1] = (joined[-1][0], high, target)
-        else:
-            joined.append((low, high, target))
-    return tuple(joined)
-
-
 class _Product:
     """The product of a grammar and an automaton, of which only what can occur is made."""
 
@@ -377,10 +283,10 @@ class _Product:
         rules, dfa = self._rules, self._dfa
         out.final.append(rules.final[node] and state in exits)
         out.byte_edges.append(
-            _joined(
+            joined_ranges(
                 [
                     (low, high, self._node(target, following, exits))
-                    for low, high, (target, following) in _common(
+                    for low, high, (target, following) in common(
                         rules.byte_edges[node], dfa.edges[state]
                     )
                     if not exits.isdisjoint(self._exits[target, following])
@@ -456,7 +362,7 @@ class _Product:
                 node, state = place = places.pop()
                 if rules.final[node]:
                     new.append((place, state))
-                for _, _, following in _common(rules.byte_edges[node], dfa.edges[state]):
+                for _, _, following in common(rules.byte_edges[node], dfa.edges[state]):
                     follow(place, following)
                 for callee, target in rules.rule_edges[node]:
                     called = (rules.start[callee], state)

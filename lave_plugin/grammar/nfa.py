@@ -199,7 +199,7 @@ def _powerset(
             Node(
                 final,
                 _join(
-                    (low, high, number_of(targets)) for low, high, targets in _disjoint(byte_edges)
+                    (low, high, number_of(targets)) for low, high, targets in disjoint(byte_edges)
                 ),
                 tuple((rule, number_of(by_rule[rule])) for rule in sorted(by_rule)),
                 tuple((tokens, number_of(by_tokens[tokens])) for tokens in sorted(by_tokens)),
@@ -208,7 +208,7 @@ def _powerset(
     return nodes
 
 
-def _disjoint(edges: list[tuple[int, int, int]]) -> list[tuple[int, int, tuple[int, ...]]]:
+def disjoint(edges: list[tuple[int, int, int]]) -> list[tuple[int, int, tuple[int, ...]]]:
     """Cut overlapping byte ranges so that each part has one set of targets."""
     if len(edges) == 1:
         low, high, target = edges[0]
