@@ -5,9 +5,6 @@ from typing import NamedTuple
 
 from lave_plugin.grammar.nfa import Nfa, powerset
 
-MOST_STATES = 1 << 18
-"""Of a product."""
-
 
 class TooLarge(Exception):
     """An automaton would have more states than is allowed."""
@@ -56,8 +53,14 @@ def is_empty(dfa: Dfa) -> bool:
     return not any(dfa.final)
 
 
-def both(first: Dfa, second: Dfa) -> Dfa:
-    """The product of two automata."""
+def both(first: Dfa, second: Dfa, most_states: int = 1 << 18) -> Dfa:
+    """The product of two automata: what both take.
+
+    Raises
+    ------
+    TooLarge
+        Past so many states.
+    """
     numbers = {(0, 0): 0}
     pairs = [(0, 0)]
     edges = []
@@ -70,7 +73,7 @@ def both(first: Dfa, second: Dfa) -> Dfa:
                 pairs.append(pair)
             joined.append((low, high, numbers[pair]))
         edges.append(tuple(joined))
-        if len(pairs) > MOST_STATES:
+        if len(pairs) > most_states:
             raise TooLarge
     final = tuple(first.final[one] and second.final[other] for one, other in pairs)
     return Dfa(final, tuple(edges))

@@ -9,26 +9,18 @@ that form is quadratic in the number of rules; for a single macro it is a few hu
 import json
 from functools import lru_cache, partial
 
-import xgrammar
-
 from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.grammar.nfa import Nfa, Node, determinise, only_utf8
+from lave_plugin.grammar.text_compiler import text_compiler
 
 # How xgrammar marks edges that read no byte: the first number of an edge is negative.
 _EMPTY, _RULE, _END_OF_TEXT, _REPEAT = -1, -2, -3, -4
 
 
-@lru_cache(maxsize=1)
-def _compiler() -> xgrammar.GrammarCompiler:
-    # The automata don't depend on the vocabulary, and compiling for one token is fast.
-    vocabulary = xgrammar.TokenizerInfo([b"a", b""], vocab_size=2, stop_token_ids=[1])
-    return xgrammar.GrammarCompiler(vocabulary, max_threads=1, cache_enabled=False)
-
-
 @lru_cache(maxsize=1024)
 def build_regex(source: str) -> dict[str, list[Node]]:
     """The automata of one macro, by rule name: `root` is the expression, others are its parts."""
-    compiled = _compiler().compile_grammar(f"root ::= {source}")
+    compiled = text_compiler().compile_grammar(f"root ::= {source}")
     dump = json.loads(compiled.grammar.serialize_json())
     edges = dump["complete_fsm"]["edges"]
     rows = [

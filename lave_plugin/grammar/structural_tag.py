@@ -2,12 +2,15 @@
 
 Some it misreads: xgrammar 0.2.7 resolves the tokens of a structural tag in a pass that does not
 look inside `repeat`, so there `exclude_tokens` are lost without a word, and `token_dispatch` ends
-the process. And whitespace in JSON inside a tag has a limit only where the tag says so.
+the process. Whitespace in JSON inside a tag has a limit only where the tag says so. And the JSON
+schemas in it are put in a form that is kept to the last keyword.
 """
 
 import json
 from collections.abc import Iterator
 from typing import Any
+
+from lave_plugin.grammar.json_schema import Layout, exact_grammar
 
 _WITH_EXCLUSIONS = {"exclude_token", "any_tokens"}
 _WITH_TRIGGERS = {"token_dispatch", "token_triggered_tags"}
@@ -46,6 +49,36 @@ def with_bounded_whitespace(source: str, limit: int) -> str:
         if value.get("type") in _WITH_SCHEMA and value.get("max_whitespace_cnt") is None:
             value["max_whitespace_cnt"] = limit
     return json.dumps(tag)
+
+
+def exact_schemas_in(source: str, layout: Layout) -> str:
+    """The same structural tag with a grammar for every JSON schema that xgrammar would not keep.
+
+    A format that sets its own `max_whitespace_cnt` keeps it. What is written otherwise than as
+    JSON (`qwen_xml_parameter`, `style`) is left to xgrammar, and so is what is no structural tag.
+
+    Raises
+    ------
+    UnsupportedSchema
+        If a keyword can't be enforced.
+    """
+    tag = _parsed(source)
+    if isinstance(tag, dict) and tag.get("structures") is not None:
+        tag = _without_legacy(tag)
+    replaced = False
+    for value, _ in _objects(tag):
+        schema = value.get("json_schema")
+        if value.get("type") != "json_schema" or value.get("style", "json") != "json":
+            continue
+        if isinstance(schema, dict):
+            most = value.get("max_whitespace_cnt")
+            own = layout if most is None else layout._replace(most=most)
+            grammar = exact_grammar(json.dumps(schema), own)
+            if grammar is not None:
+                value.clear()
+                value.update({"type": "grammar", "grammar": grammar})
+                replaced = True
+    return json.dumps(tag) if replaced else source
 
 
 def _without_legacy(tag: dict) -> dict | None:

@@ -11,11 +11,13 @@ from sglang.srt.managers.schedule_batch import FINISH_ABORT
 from lave_plugin.engines.sglang.config import NOT_COVERED
 from lave_plugin.engines.sglang.grammars import LaveGrammar, constraint_of, thinking_of
 from lave_plugin.engines.sglang.parameters import (
+    composed,
     ebnf_of_own_constraint,
     options_of,
     own_constraint,
     seed_of,
 )
+from lave_plugin.grammar import composition
 from lave_plugin.grammar.vocabulary import UNSPELLABLE
 from lave_plugin.options import InvalidOptions
 from lave_plugin.session import Session
@@ -33,6 +35,8 @@ def constraint_field(request: Any) -> str | None:
     """The parameter that constrains ``request``, if one does."""
     for name in _FIELDS:
         if getattr(request.sampling_params, name) is not None:
+            if composition.is_key(getattr(request.sampling_params, name)):
+                return " and ".join(f"lave.{kind}" for part in composed(request) for kind in part)
             own = own_constraint(request)
             return f"lave.{own}" if own else name
     return None
@@ -58,18 +62,45 @@ def put_own_constraint(request: Any) -> None:
     parameters.ebnf = text
 
 
+def compose(request: Any) -> None:
+    """Make one constraint of what ``request`` puts together, its own included.
+
+    It stands in the place of a structural tag, where the engine looks for a constraint; the
+    backend knows it again (``grammars.py``).
+
+    Raises:
+        composition.InvalidComposition: if it is not of the form that there is.
+    """
+    parts = composed(request)
+    parameters = request.sampling_params
+    if not parts:
+        return
+    for name in _FIELDS:
+        if (own := getattr(parameters, name)) is not None:
+            parts.append({name: own})
+    key = composition.key_of(parts[0] if len(parts) == 1 else {"all_of": parts})
+    for name in _FIELDS:
+        setattr(parameters, name, None)
+    parameters.structural_tag = key
+
+
 def validate_request(result: str | None, dllm_config, request) -> str | None:
     """Hook behind ``DllmConfig.validate_request``: a sentence refuses the request with 400.
 
     It runs before the engine looks at the request's constraint, so a grammar that the request
-    names, or a choice, is put there.
+    names, a choice, or what it puts together, is put there.
     """
     if result is not None:
         return result
-    try:
-        put_own_constraint(request)
-    except InvalidOptions as error:
-        return str(error)
+    # Requests of one batch may share their parameters: there it is written already.
+    if not composition.is_key(request.sampling_params.structural_tag):
+        try:
+            put_own_constraint(request)
+            compose(request)
+        except InvalidOptions as error:
+            return str(error)
+        except composition.InvalidComposition as error:
+            return f"custom_params: {error}"
     field = constraint_field(request)
     if field is None:
         return None

@@ -7,24 +7,31 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sglang.srt.constrained.base_grammar_backend import InvalidGrammarObject
+from sglang.srt.constrained.base_grammar_backend import GrammarStats, InvalidGrammarObject
 from sglang.srt.constrained.reasoner_grammar_backend import (
     ReasonerGrammarBackend,
     ReasonerGrammarObject,
 )
 from sglang.srt.constrained.xgrammar_backend import XGrammarGrammar, XGrammarGrammarBackend
-from xgrammar import GrammarCompiler
+from xgrammar import GrammarCompiler, GrammarMatcher
 
 from lave_plugin.engines.sglang import arguments
 from lave_plugin.engines.sglang.recent import KEPT_BYTES, RecentGrammars
-from lave_plugin.grammar import self_test
+from lave_plugin.grammar import composition, self_test
 from lave_plugin.grammar.automaton import Automaton
 from lave_plugin.grammar.caret import move_carets_in_ebnf, move_carets_in_regex
 from lave_plugin.grammar.compiler import OBJECT_OR_ARRAY, automaton_of
 from lave_plugin.grammar.errors import UnsupportedGrammar
-from lave_plugin.grammar.implementation import states_over
+from lave_plugin.grammar.implementation import states_of, states_over
+from lave_plugin.grammar.json_schema import Layout, exact_grammar
 from lave_plugin.grammar.lark import LarkError, is_lark, lark_to_ebnf
-from lave_plugin.grammar.structural_tag import misread_in_repeat, with_bounded_whitespace
+from lave_plugin.grammar.normal_form import RuleAutomata, read_normal_form
+from lave_plugin.grammar.structural_tag import (
+    exact_schemas_in,
+    misread_in_repeat,
+    with_bounded_whitespace,
+)
+from lave_plugin.grammar.text_compiler import text_compiler
 from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.grammar.vocabulary import Vocabulary
 from lave_plugin.session import Session
@@ -163,8 +170,7 @@ def build_automata_with_grammars(result: None, manager, scheduler) -> None:
         try:
             return LaveGrammar(compiled, States(automaton_of(ctx, never), vocabulary))
         except UnsupportedGrammar as error:
-            logger.warning("refused a grammar that cannot be enforced: %s", error)
-            return InvalidGrammarObject(str(error))
+            return _refused(error)
 
     backend._from_context = from_context_with_states
     # What the user wrote, in a form that xgrammar does not misread (grammar/caret.py).
@@ -182,17 +188,95 @@ def build_automata_with_grammars(result: None, manager, scheduler) -> None:
     backend.dispatch_ebnf = dispatch_ebnf_or_lark
     backend.dispatch_regex = lambda source: dispatch_regex(move_carets_in_regex(source))
     bound_whitespace(backend, scheduler.dllm_config.lave_options.json_max_whitespace)
+    keep_every_keyword(backend)
     dispatch_structural_tag = backend.dispatch_structural_tag
 
     def dispatch_what_is_read_rightly(source):
+        if composition.is_key(source):
+            return compose(backend, source, never, vocabulary)
         if kind := misread_in_repeat(source):
             return InvalidGrammarObject(
                 f"A structural tag can't hold {kind} with its tokens inside repeat, where xgrammar "
                 "loses them. Use star, plus or optional, or write the repetition out."
             )
+        try:
+            source = exact_schemas_in(source, layout_of(backend))
+        except UnsupportedGrammar as error:
+            return _refused(error)
         return dispatch_structural_tag(source)
 
     backend.dispatch_structural_tag = dispatch_what_is_read_rightly
+
+
+def compose(
+    backend: XGrammarGrammarBackend, key: str, never: frozenset[int], vocabulary: Vocabulary
+) -> LaveGrammar | InvalidGrammarObject:
+    """The grammar of constraints that a request puts together (``grammar/composition.py``)."""
+    dispatch = {
+        "json_schema": backend.dispatch_json,
+        "regex": backend.dispatch_regex,
+        "ebnf": backend.dispatch_ebnf,
+        "structural_tag": backend.dispatch_structural_tag,
+    }
+
+    def rules_of(kind: str, source: str) -> RuleAutomata:
+        grammar = dispatch[kind](source)
+        if isinstance(grammar, InvalidGrammarObject):
+            raise UnsupportedGrammar(f"{kind}: {grammar.error_message}")
+        return read_normal_form(str(grammar.ctx.grammar), never)
+
+    try:
+        states = states_of(composition.rules_of_key(key, rules_of))
+    except UnsupportedGrammar as error:
+        return _refused(error)
+    # The engine's own half can't say what the constraint is; no step asks it, and if one did it
+    # would allow nothing at all.
+    nothing = text_compiler().compile_grammar('root ::= ""')
+    compiled = XGrammarGrammar(
+        GrammarMatcher(nothing),
+        backend.vocab_size,
+        nothing,
+        backend.override_stop_tokens,
+        key,
+        GrammarStats(dispatch_type="structural_tag"),
+    )
+    return LaveGrammar(compiled, States(states, vocabulary))
+
+
+def _refused(error: UnsupportedGrammar) -> InvalidGrammarObject:
+    logger.warning("refused a grammar that cannot be enforced: %s", error)
+    return InvalidGrammarObject(str(error))
+
+
+def layout_of(backend: XGrammarGrammarBackend) -> Layout:
+    """Where the server lets JSON have whitespace."""
+    return Layout(backend.any_whitespace, backend.max_whitespace_cnt)
+
+
+def keep_every_keyword(backend: XGrammarGrammarBackend) -> None:
+    """Let JSON schemas be read by `grammar/json_schema` where xgrammar would not be exact.
+
+    The engine's check for keywords that xgrammar ignores (``validate_xgrammar_json_schema``)
+    judges what is left to xgrammar; the others are written without those keywords, or refused.
+    """
+    dispatch_json = backend.dispatch_json
+
+    def dispatch_exactly(source):
+        if source == ANY_JSON:
+            return dispatch_json(source)
+        try:
+            grammar = exact_grammar(source, layout_of(backend))
+        except UnsupportedGrammar as error:
+            return _refused(error)
+        except ValueError:
+            return dispatch_json(source)  # which says what is wrong with the JSON
+        if grammar is None:
+            return dispatch_json(source)
+        # The states are made of what is printed, which does not depend on the vocabulary.
+        compiled = text_compiler().compile_grammar(grammar)
+        return backend._from_context(compiled, source, GrammarStats(dispatch_type="json"))
+
+    backend.dispatch_json = dispatch_exactly
 
 
 ANY_JSON = "$$ANY$$"

@@ -55,17 +55,32 @@ def options_of(request: Any, of_server: LaveOptions) -> LaveOptions:
         InvalidOptions: for anything else under ``lave`` but a constraint, and for a strategy that
             is none.
     """
-    chosen = {name: value for name, value in _of_lave(request).items() if name not in _CONSTRAINTS}
+    constraints = (*_CONSTRAINTS, *_COMPOSED)
+    chosen = {name: value for name, value in _of_lave(request).items() if name not in constraints}
     if unknown := sorted(str(name) for name in chosen if name != "strategy"):
         raise InvalidOptions(
             f"custom_params: lave.{unknown[0]} is nothing that a request can choose; it can "
-            f"choose lave.strategy, lave.{' or lave.'.join(_CONSTRAINTS)}, and the rest stands in "
+            f"choose lave.strategy, lave.{', lave.'.join(constraints)}, and the rest stands in "
             "the server's --dllm-algorithm-config."
         )
     try:
         return replace(of_server, **chosen)
     except InvalidOptions as error:
         raise InvalidOptions(f"custom_params: {error}") from None
+
+
+_COMPOSED = ("all_of", "template")
+"""What puts constraints together (``grammar/composition.py``)."""
+
+
+def composed(request: Any) -> list[dict[str, Any]]:
+    """The constraints that a request puts together under ``custom_params: {"lave": ...}``.
+
+    Raises:
+        InvalidOptions: for something under ``lave`` that is no object.
+    """
+    chosen = _of_lave(request)
+    return [{name: chosen[name]} for name in _COMPOSED if chosen.get(name) is not None]
 
 
 def own_constraint(request: Any) -> str | None:

@@ -26,9 +26,9 @@ _IPV6 = "|".join(
         ),
     ]
 )
-_LABEL = r"[0-9A-Za-z](?:[0-9A-Za-z-]{0,30}[0-9A-Za-z])?"
+_LABEL = r"[0-9A-Za-z](?:[0-9A-Za-z-]{0,22}[0-9A-Za-z])?"
 _HOST = rf"{_LABEL}(?:\.{_LABEL}){{0,3}}"
-_ATOM = r"[0-9A-Za-z!#$%&'*+/=?^_`{|}~-]+"
+_ATOM = r"[0-9A-Za-z!#$%&'*+/=?^_`{|}~-]"
 _HEX = r"[0-9A-Fa-f]"
 _PCHAR = rf"(?:[0-9A-Za-z._~!$&'()*+,;=:@-]|%{_HEX}{{2}})"
 _NO_COLON = rf"(?:[0-9A-Za-z._~!$&'()*+,;=@-]|%{_HEX}{{2}})"
@@ -56,7 +56,7 @@ EXPRESSIONS = {
         r"(?:T(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S))?"
         r"|T(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S))"
     ),
-    "email": rf"{_ATOM}(?:\.{_ATOM})*@{_HOST}",
+    "email": rf"{_ATOM}{{1,32}}(?:\.{_ATOM}{{1,31}})?@{_HOST}",
     "hostname": _HOST,
     "ipv4": _IPV4,
     "ipv6": _IPV6,

@@ -23,7 +23,7 @@ from lave_plugin.grammar.utf8 import complement as without
 ALPHABET = ((0, 0xD7FF), (0xE000, MAX_CODE_POINT))
 """The code points that a text can hold."""
 
-MOST_STATES = 1 << 12
+MOST_STATES = 1 << 11
 """Of one expression; every state is a rule of the grammar in the end."""
 
 _MOST_NODES = 1 << 14

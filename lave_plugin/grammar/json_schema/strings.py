@@ -13,6 +13,10 @@ from lave_plugin.grammar.json_schema.pattern import (
     search,
 )
 
+_FEWEST = 32
+"""Characters above minLength that must be left where maxLength is lowered to keep a bound on the
+states. It is never raised."""
+
 _SHORT = {'"': '"', "\\": "\\", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
 
 
@@ -39,11 +43,10 @@ def language(text: Text) -> Dfa:
     UnreadablePattern
         If a pattern can't be modelled, or all of it would be too large.
     """
-    lengths = Text(tuple(term for term in text.terms if term[0] in ("minLength", "maxLength")))
-    dfa = _chain(*length_of(lengths))
-    excluded = [argument for kind, argument, _ in text.terms if kind == "is"]
+    dfa = Dfa((True,), (tuple((low, high, 0) for low, high in ALPHABET),))
+    excluded = tuple(argument for kind, argument, _ in text.terms if kind == "is")
     if excluded:
-        dfa = minimal(both(dfa, complement(_one_of(excluded), ALPHABET)))
+        dfa = complement(_one_of(excluded), ALPHABET)
     for kind, argument, positive in text.terms:
         match kind:
             case "pattern":
@@ -54,13 +57,47 @@ def language(text: Text) -> Dfa:
                 part = _one_of(argument)
             case _:
                 continue
-        try:
-            dfa = minimal(both(dfa, part if positive else complement(part, ALPHABET)))
-        except TooLarge:
-            raise UnreadablePattern("is too large together with its neighbours") from None
-        if len(dfa.final) > MOST_STATES:
-            raise UnreadablePattern(f"needs more than {MOST_STATES} states with its neighbours")
+        dfa = _both(dfa, part if positive else complement(part, ALPHABET))
+    lengths = Text(tuple(term for term in text.terms if term[0] in ("minLength", "maxLength")))
+    low, high = length_of(lengths)
+    longest = _longest(dfa)
+    if high is not None and longest is not None and longest <= high:
+        high = None
+    if high is not None:
+        # The counter takes a copy of the automaton for each character.
+        most = MOST_STATES // len(dfa.final)
+        if high > most:
+            if most < low + _FEWEST:
+                raise UnreadablePattern(f"stands beside a length of {high}, which is too much")
+            high = most
+    return _both(dfa, _chain(low, high)) if low or high is not None else dfa
+
+
+def _both(first: Dfa, second: Dfa) -> Dfa:
+    try:
+        dfa = minimal(both(first, second, 4 * MOST_STATES))
+    except TooLarge:
+        dfa = None
+    if dfa is None or len(dfa.final) > MOST_STATES:
+        raise UnreadablePattern(f"needs more than {MOST_STATES} states with its neighbours")
     return dfa
+
+
+def _longest(dfa: Dfa) -> int | None:
+    """Characters of the longest string that a minimal automaton takes; None without a bound."""
+    length = [0] * len(dfa.final)
+    uses = [0] * len(dfa.final)
+    for edges in dfa.edges:
+        for _, _, target in edges:
+            uses[target] += 1
+    order = [state for state in range(len(uses)) if not uses[state]]
+    for state in order:
+        for _, _, target in dfa.edges[state]:
+            length[target] = max(length[target], length[state] + 1)
+            uses[target] -= 1
+            if not uses[target]:
+                order.append(target)
+    return max(length) if len(order) == len(uses) else None
 
 
 def _chain(low: int, high: int | None) -> Dfa:
@@ -69,9 +106,7 @@ def _chain(low: int, high: int | None) -> Dfa:
         return Dfa((False,), ((),))
     last = low if high is None else high
     if last > MOST_STATES:
-        raise UnreadablePattern(
-            f"stands beside a length of {last}, and {MOST_STATES} are the most beside a pattern"
-        )
+        raise UnreadablePattern(f"stands beside a length of {last}, which is too much")
     edges = [tuple((a, b, at + 1) for a, b in ALPHABET) for at in range(last)]
     edges.append(tuple((a, b, last) for a, b in ALPHABET) if high is None else ())
     return Dfa(tuple(at >= low for at in range(last + 1)), tuple(edges))
