@@ -341,7 +341,7 @@ class Reader:
             items.append(Or([[each] for each in all_children("anyOf")]))
         if "oneOf" in schema:
             literals = all_children("oneOf")
-            items.append(Or([self._only(each, literals, loose) for each in literals]))
+            items.append(Or([self._only(at, literals, loose) for at in range(len(literals))]))
         if "not" in schema:
             items.append(child("not", positive=False))
         if "if" in schema:
@@ -353,16 +353,17 @@ class Reader:
                 items.append(Or([[condition, *then], [holds_not, *otherwise]]))
         return items
 
-    def _only(self, literal: Literal, literals: list[Literal], loose: bool) -> list[Literal]:
+    def _only(self, at: int, literals: list[Literal], loose: bool) -> list[Literal]:
         """One of `oneOf`, and none of the others that could hold as well."""
+        literal = literals[at]
         if loose:
             return [literal]
         return [
             literal,
             *(
                 other._replace(positive=False)
-                for other in literals
-                if other != literal and self.may_hold(self.conjunction([literal, other]))
+                for other in (*literals[:at], *literals[at + 1 :])
+                if self.may_hold(self.conjunction([literal, other]))
             ),
         ]
 
