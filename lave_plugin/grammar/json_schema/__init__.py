@@ -2,15 +2,16 @@
 
 xgrammar's converter is exact on a part of JSON schema (`plain`) and lets through, in silence, what
 the rest of it forbids. A schema beyond that part is read here: as alternatives without logic
-(`normal`), with string keywords as automata (`pattern`, `formats`, `strings`) and so with numbers
+(`branches`), with string keywords as automata (`pattern`, `formats`, `strings`) and so with numbers
 (`numbers`), and written as a grammar (`emit`). What can't be written so is refused by name.
 """
 
 import json
 
+from lave_plugin.grammar.json_schema.branches import Reader
+from lave_plugin.grammar.json_schema.document import Document
 from lave_plugin.grammar.json_schema.emit import Layout, grammar_of
 from lave_plugin.grammar.json_schema.errors import UnsupportedSchema
-from lave_plugin.grammar.json_schema.normal import Reader
 from lave_plugin.grammar.json_schema.plain import is_plain
 
 __all__ = ["Layout", "UnsupportedSchema", "exact_grammar"]
@@ -37,6 +38,6 @@ def exact_grammar(source: str, layout: Layout) -> str | None:
     if is_plain(schema):
         return None
     try:
-        return grammar_of(Reader(schema), layout)
+        return grammar_of(Reader(Document(schema)), layout)
     except RecursionError:
         raise UnsupportedSchema("#", "the schema", "is nested too deeply") from None

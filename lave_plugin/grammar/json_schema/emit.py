@@ -5,17 +5,17 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from lave_plugin.grammar.dfa import is_empty
-from lave_plugin.grammar.json_schema.errors import UnsupportedSchema
-from lave_plugin.grammar.json_schema.normal import (
+from lave_plugin.grammar.json_schema.branches import (
     Array,
     Branch,
-    Conjunction,
     Number,
     Object,
     Reader,
     Text,
     Values,
 )
+from lave_plugin.grammar.json_schema.document import Conjunction
+from lave_plugin.grammar.json_schema.errors import UnsupportedSchema
 from lave_plugin.grammar.json_schema.numbers import UnreadableNumber, notations
 from lave_plugin.grammar.json_schema.pattern import UnreadablePattern
 from lave_plugin.grammar.json_schema.strings import language, length_of, literal, rules_of
@@ -59,7 +59,7 @@ class Layout(NamedTuple):
 
 
 def grammar_of(reader: Reader, layout: Layout) -> str:
-    """The grammar of everything that satisfies the schema, as far as `normal` goes.
+    """The grammar of everything that satisfies the schema, as far as `branches` goes.
 
     Raises
     ------
@@ -83,7 +83,7 @@ class _Emitter:
         self._counter = 0
 
     def grammar(self) -> str:
-        start = self._reader.start
+        start = self._reader.document.start
         if start not in self._possible:
             raise UnsupportedSchema("#", "the schema", "can't be satisfied by any value")
         root = self._value(start)
@@ -98,7 +98,7 @@ class _Emitter:
     # Which conjunctions there are, and which of them some value satisfies.
 
     def _explore(self) -> None:
-        pending = [self._reader.start]
+        pending = [self._reader.document.start]
         while pending:
             conjunction = pending.pop()
             if conjunction in self._branches:
@@ -123,7 +123,7 @@ class _Emitter:
                 yield from (inner for _, inner in others)
 
     def _with(self, conjunction: Conjunction, literal_) -> Conjunction:
-        return self._reader.conjunction([*conjunction, literal_])
+        return self._reader.document.conjunction([*conjunction, literal_])
 
     def _productive(self) -> set[Conjunction]:
         possible: set[Conjunction] = {()}
@@ -145,7 +145,7 @@ class _Emitter:
         there = sum(inner in possible for _, inner, _ in branch.properties)
         if there + 1 < branch.low and any(inner in possible for _, inner in branch.others):
             raise UnsupportedSchema(
-                self._reader.path(of),
+                self._reader.document.path(of),
                 "minProperties",
                 "can't be enforced on names that are not listed, of which two could be the same;"
                 " list the properties, or ask for one at least",
@@ -192,7 +192,7 @@ class _Emitter:
             keyword = next((k for k, _, _ in text.terms if k in ("pattern", "format")), "pattern")
             patterns = [repr(a) for k, a, _ in text.terms if k == "pattern"]
             which = f"{', '.join(patterns)} {error}" if patterns else str(error)
-            raise UnsupportedSchema(self._reader.path(of), keyword, which) from None
+            raise UnsupportedSchema(self._reader.document.path(of), keyword, which) from None
 
     def _notations(self, integer: bool, terms, of: Conjunction):
         try:
@@ -200,7 +200,7 @@ class _Emitter:
         except (UnreadableNumber, UnreadablePattern) as error:
             multiple = any(operator == "multiple" for operator, _ in terms)
             keyword = "multipleOf" if multiple else "minimum or maximum"
-            raise UnsupportedSchema(self._reader.path(of), keyword, str(error)) from None
+            raise UnsupportedSchema(self._reader.document.path(of), keyword, str(error)) from None
 
     # The rules.
 
@@ -294,7 +294,7 @@ class _Emitter:
 
     def _counted_array(self, prefix, rest, low: int, high: int | None, array: Array, of) -> str:
         """Item by item: with what was found of `contains`, or which values are used."""
-        path = self._reader.path(of)
+        path = self._reader.document.path(of)
         if array.unique and (high is None or high > 1):
             return self._unique_array(prefix, rest, low, high, array)
         last = max(low, len(prefix), high or 0)

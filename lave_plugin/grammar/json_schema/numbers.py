@@ -21,7 +21,7 @@ class UnreadableNumber(ValueError):
 
 @lru_cache(maxsize=1024)
 def notations(integer: bool, terms: tuple[tuple[str, Any], ...]) -> Dfa:
-    """Without exponents. The terms are those of `normal.Number`."""
+    """Without exponents. The terms are those of `branches.Number`."""
     exact = [(operator, Decimal(repr(value))) for operator, value in terms if value is not None]
     places = max([_PLACES, *(_places(value) for _, value in exact)])
     if integer:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from lave_plugin.grammar.dfa import Dfa, TooLarge, both, complement, minimal
+from lave_plugin.grammar.json_schema.branches import Text
 from lave_plugin.grammar.json_schema.formats import expression
-from lave_plugin.grammar.json_schema.normal import Text
 from lave_plugin.grammar.json_schema.pattern import (
     ALPHABET,
     MOST_STATES,
