@@ -19,7 +19,7 @@ from lave_plugin.grammar.json_schema.document import Conjunction, Document, Lite
 from lave_plugin.grammar.json_schema.errors import UnsupportedSchema
 from lave_plugin.grammar.json_schema.formats import EXPRESSIONS
 from lave_plugin.grammar.json_schema.keywords import TYPES, types_of
-from lave_plugin.grammar.json_schema.ways import Atom, Ways
+from lave_plugin.grammar.json_schema.ways import Atom, Other, Ways
 
 
 class Values(NamedTuple):
@@ -48,8 +48,8 @@ class Array(NamedTuple):
     rest: Conjunction | None
     low: int
     high: int | None
-    contains: tuple[Literal, int] | None
-    """At least so many items satisfy the literal."""
+    contains: tuple[tuple[Literal, int], ...]
+    """Of each literal how many items at least satisfy it."""
     unique: str | None
     """The path of `uniqueItems`."""
 
@@ -63,6 +63,8 @@ class Object(NamedTuple):
     """(names, what their values satisfy); a name is of one class at most."""
     low: int
     high: int | None
+    wanted: tuple[tuple[Text, Conjunction], ...] | None = None
+    """Like `others`; if not None, one of these there must be."""
 
 
 Branch = Values | Text | Number | Array | Object
@@ -212,12 +214,8 @@ class Reader:
                 break
         whole = [None if each is None else self.document.conjunction(each) for each in columns]
         prefix, rest = whole[:-1], whole[-1]
-        contains = None
-        for atom in by_kind.get("contains", ()):
-            if contains is not None:
-                raise UnsupportedSchema(atom.path, "contains", "stands twice for one array")
-            contains = atom.value
-            low = max(low, contains[1])
+        contains = tuple(dict.fromkeys(atom.value for atom in by_kind.get("contains", ())))
+        low = max([low, *(count for _, count in contains)])
         unique = by_kind["unique"][0].path if "unique" in by_kind else None
         if rest is None and (high is None or high > len(prefix)):
             high = len(prefix)
@@ -233,8 +231,82 @@ class Reader:
         for atom in by_kind.get("property", ()):
             extra.setdefault(atom.value[0], []).append(atom.value[1])
         declared = dict.fromkeys(name for properties, *_ in objects for name in properties)
-        if lacks & has.keys():
+        low = max((atom.value for atom in by_kind.get("minProperties", ())), default=0)
+        high = min((atom.value for atom in by_kind.get("maxProperties", ())), default=None)
+        others = () if loose else tuple(self._others(objects, names, {*declared, *has, *lacks}))
+        demands = [] if loose else by_kind.get("other", [])
+        if len(demands) > 1:
+            raise UnsupportedSchema(
+                demands[1].path,
+                "additionalProperties, patternProperties or propertyNames",
+                "must not hold (not, oneOf, if) beside another of them, which can't be enforced",
+            )
+        if not demands:
+            properties = self._properties(objects, declared, names, has, lacks, extra)
+            if properties is not None:
+                yield Object(properties, others, low, high)
             return
+        other = demands[0].value
+        for name in (*declared, *has):
+            if self._is(name, other):
+                more = {
+                    **extra,
+                    name: [*extra.get(name, ()), *([other.value] if other.value else [])],
+                }
+                there = {**has, name: demands[0].path}
+                properties = self._properties(objects, declared, names, there, lacks, more)
+                if properties is not None:
+                    yield Object(properties, others, low, high)
+        properties = self._properties(objects, declared, names, has, lacks, extra)
+        wanted = tuple(self._wanted(others, other))
+        if properties is not None and wanted:
+            yield Object(properties, others, low, high, wanted)
+
+    def _is(self, name: str, other: Other) -> bool:
+        """Whether a property of this name could be the one."""
+        return (
+            name not in other.none_of
+            and all(matches(pattern, name) for pattern in other.matching)
+            and not any(matches(pattern, name) for pattern in other.not_matching)
+            and (
+                other.name is None
+                or satisfies(name, self.document.schemas[other.name.node], self.document.resolve)
+                == other.name.positive
+            )
+        )
+
+    def _wanted(
+        self, others: Iterable[tuple[Text, Conjunction]], other: Other
+    ) -> Iterator[tuple[Text, Conjunction]]:
+        """Those of the names that are not listed, and their values, that could be the one."""
+        terms = tuple(("is", name, False) for name in sorted(other.none_of))
+        terms += tuple(("pattern", each, True) for each in other.matching)
+        terms += tuple(("pattern", each, False) for each in other.not_matching)
+        named: list[tuple] = [()]
+        if other.name is not None:
+            branches = self.branches(self.document.conjunction([other.name]))
+            named = [branch.terms for branch in branches if isinstance(branch, Text)]
+            strings = [v for b in branches if isinstance(b, Values) for v in b.values]
+            strings = [value for value in strings if isinstance(value, str)]
+            named += [(("one of", tuple(strings), True),)] if strings else []
+        for text, inner in others:
+            value = self.document.conjunction([*inner, *([other.value] if other.value else [])])
+            if not self.document.is_false(value):
+                for each in named:
+                    yield Text(tuple(dict.fromkeys(text.terms + terms + each))), value
+
+    def _properties(
+        self,
+        objects: list,
+        declared: dict[str, None],
+        names: list[Literal],
+        has: dict[str, str],
+        lacks: set[str],
+        extra: dict[str, list[Literal]],
+    ) -> tuple[tuple[str, Conjunction, bool], ...] | None:
+        """What is listed, in order; None if something that must be there can't be."""
+        if lacks & has.keys():
+            return None
         properties = []
         for name in (*declared, *(name for name in has if name not in declared)):
             literals = extra.get(name, [])[:]
@@ -253,13 +325,10 @@ class Reader:
             inner = self.document.conjunction(literals)
             if forbidden or self.document.is_false(inner):
                 if name in has:
-                    return
+                    return None
                 continue
             properties.append((name, inner, name in has))
-        low = max((atom.value for atom in by_kind.get("minProperties", ())), default=0)
-        high = min((atom.value for atom in by_kind.get("maxProperties", ())), default=None)
-        others = () if loose else tuple(self._others(objects, names, {*declared, *has, *lacks}))
-        yield Object(tuple(properties), others, low, high)
+        return tuple(properties)
 
     def _others(self, objects, names: list[Literal], declared: set[str]):
         """Classes of names that are not declared, by the patterns that they match."""

@@ -1,7 +1,8 @@
 """A schema's alternatives as xgrammar's EBNF."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain, combinations
 from typing import NamedTuple
 
 from lave_plugin.grammar.dfa import is_empty
@@ -14,7 +15,7 @@ from lave_plugin.grammar.json_schema.branches import (
     Text,
     Values,
 )
-from lave_plugin.grammar.json_schema.document import Conjunction
+from lave_plugin.grammar.json_schema.document import Conjunction, Literal
 from lave_plugin.grammar.json_schema.errors import UnsupportedSchema
 from lave_plugin.grammar.json_schema.numbers import UnreadableNumber, notations
 from lave_plugin.grammar.json_schema.pattern import UnreadablePattern
@@ -116,14 +117,14 @@ class _Emitter:
             case Array(prefix, rest, _, _, contains, _):
                 parts = [*prefix, *([] if rest is None else [rest])]
                 yield from parts
-                if contains is not None:
-                    yield from (self._with(part, contains[0]) for part in parts)
-            case Object(properties, others, _, _):
+                for some in _subsets([literal_ for literal_, _ in contains]):
+                    yield from (self._with(part, some) for part in parts)
+            case Object(properties, others, _, _, wanted):
                 yield from (inner for _, inner, _ in properties)
-                yield from (inner for _, inner in others)
+                yield from (inner for _, inner in (*others, *(wanted or ())))
 
-    def _with(self, conjunction: Conjunction, literal_) -> Conjunction:
-        return self._reader.document.conjunction([*conjunction, literal_])
+    def _with(self, conjunction: Conjunction, more: Iterable[Literal]) -> Conjunction:
+        return self._reader.document.conjunction([*conjunction, *more])
 
     def _productive(self) -> set[Conjunction]:
         possible: set[Conjunction] = {()}
@@ -164,17 +165,16 @@ class _Emitter:
                 return not terms or not is_empty(self._notations(integer, terms, of))
             case Array(prefix, rest, low, _, contains, _):
                 parts = [*prefix[:low], *([rest] if rest is not None and low > len(prefix) else [])]
-                if contains is not None and not any(
-                    self._with(part, contains[0]) in possible
-                    for part in (*prefix, *([] if rest is None else [rest]))
-                ):
-                    return False
+                anywhere = (*prefix, *([] if rest is None else [rest]))
+                for literal_, _ in contains:
+                    if not any(self._with(part, [literal_]) in possible for part in anywhere):
+                        return False
                 return all(part in possible for part in parts)
-            case Object(properties, others, low, _):
+            case Object(properties, others, low, _, wanted):
+                if wanted is not None and not self._open(wanted, possible, of):
+                    return False
                 there = [inner for _, inner, _ in properties if inner in possible]
-                some = any(
-                    inner in possible and not self._no_names(names, of) for names, inner in others
-                )
+                some = bool(self._open(others, possible, of))
                 required = sum(required for _, _, required in properties)
                 if branch.high is not None and required > branch.high:
                     return False
@@ -182,8 +182,18 @@ class _Emitter:
                     inner in possible for _, inner, required in properties if required
                 )
 
-    def _no_names(self, names: Text, of: Conjunction) -> bool:
-        return bool(names.terms) and is_empty(self._language(names, of))
+    def _open(
+        self,
+        others: tuple[tuple[Text, Conjunction], ...],
+        possible: set[Conjunction],
+        of: Conjunction,
+    ) -> list[tuple[Text, Conjunction]]:
+        """Those of the classes that have a name and a value."""
+        return [
+            (names, inner)
+            for names, inner in others
+            if inner in possible and not (names.terms and is_empty(self._language(names, of)))
+        ]
 
     def _language(self, text: Text, of: Conjunction):
         try:
@@ -261,7 +271,7 @@ class _Emitter:
             rest = None
         if rest is None:
             high = len(prefix) if high is None else min(high, len(prefix))
-        if array.contains is not None or (array.unique and (high is None or high > 1)):
+        if array.contains or (array.unique and (high is None or high > 1)):
             return self._counted_array(prefix, rest, array.low, high, array, of)
         low = array.low
         empty = '"[" ws "]"'
@@ -298,30 +308,39 @@ class _Emitter:
         if array.unique and (high is None or high > 1):
             return self._unique_array(prefix, rest, low, high, array)
         last = max(low, len(prefix), high or 0)
-        wanted = array.contains[1]
-        if last * (wanted + 1) > _MOST_POSITIONS:
-            raise UnsupportedSchema(path, "contains", f"stands with more than {last} items")
-        names: dict[tuple[int, int], str] = {}
-        pending: list[tuple[int, int]] = []
+        positions = last + 2
+        for _, count in array.contains:
+            positions *= count + 1
+        if positions > _MOST_POSITIONS or len(array.contains) > 3:
+            raise UnsupportedSchema(path, "contains", "stands beside too many items, or too often")
+        names: dict[tuple[int, tuple[int, ...]], str] = {}
+        pending: list[tuple[int, tuple[int, ...]]] = []
+        wanted = tuple(count for _, count in array.contains)
 
-        def rule(at: int, found: int) -> str:
-            key = (at if high is not None else min(at, last + 1), min(found, wanted))
+        def rule(at: int, found: tuple[int, ...]) -> str:
+            key = (min(at, last + 1), tuple(map(min, found, wanted)))
             if key not in names:
                 names[key] = self._new("a")
                 pending.append(key)
             return names[key]
 
-        start = rule(0, 0)
+        start = rule(0, (0,) * len(wanted))
         while pending:
             at, found = key = pending.pop()
-            ways = ['""'] if at and at >= low and found >= wanted else []
+            ways = ['""'] if at and at >= low and found == wanted else []
             part = prefix[at] if at < len(prefix) else rest
             if part is not None and (high is None or at < high):
                 separator = "comma " if at else ""
-                ways.append(f"{separator}{self._value(part)} {rule(at + 1, found)}")
-                both = self._with(part, array.contains[0])
-                if found < wanted and both in self._possible:
-                    ways.append(f"{separator}{self._value(both)} {rule(at + 1, found + 1)}")
+                missing = [
+                    n
+                    for n, (some, all_) in enumerate(zip(found, wanted, strict=True))
+                    if some < all_
+                ]
+                for chosen in _subsets(missing):
+                    item = self._with(part, [array.contains[each][0] for each in chosen])
+                    if item in self._possible:
+                        after = tuple(n + (each in chosen) for each, n in enumerate(found))
+                        ways.append(f"{separator}{self._value(item)} {rule(at + 1, after)}")
             self._rules.append(_rule(names[key], ways))
         return f'"[" ws {start} ws "]"'
 
@@ -331,7 +350,7 @@ class _Emitter:
             branches = self._branches[rest]
             if all(isinstance(branch, Values) for branch in branches):
                 values = [value for branch in branches for value in branch.values]
-        if values is None or len(values) > _MOST_UNIQUE or array.contains is not None:
+        if values is None or len(values) > _MOST_UNIQUE or array.contains:
             raise UnsupportedSchema(
                 array.unique,
                 "uniqueItems",
@@ -367,14 +386,12 @@ class _Emitter:
 
         A rule for each (position, properties so far); how many there are counts only as far as
         minProperties and maxProperties ask. Of the properties that are not listed two may have the
-        same name, so for the minimum all of them count as one.
+        same name, so for the minimum all of them count as one, and one that must be there is the
+        last: another of its name would take its place.
         """
         properties = [each for each in branch.properties if each[1] in self._possible]
-        others = [
-            (names, inner)
-            for names, inner in branch.others
-            if inner in self._possible and not self._no_names(names, of)
-        ]
+        others = self._open(branch.others, self._possible, of)
+        wanted = self._open(branch.wanted or (), self._possible, of)
         low, high = branch.low, branch.high
         most = max(low, 1) if high is None else max(low, high, 1)
         names: dict[tuple[int, int, int], str] = {}
@@ -401,20 +418,24 @@ class _Emitter:
                 if not required:
                     ways.append(rule(at + 1, count, distinct))
             else:
-                if count and distinct >= low:
+                first = at == len(properties)
+                if count and distinct >= low and not (wanted and first):
                     ways.append('""')
-                if room:
-                    first = at == len(properties)
-                    following = (
-                        rule(len(properties) + 1, count + 1, distinct + first) if others else ""
-                    )
-                    for key_text, inner in others:
+                classes = (wanted if first else []) if wanted else others
+                if room and classes:
+                    following = rule(len(properties) + 1, count + 1, distinct + first)
+                    for key_text, inner in classes:
                         pair = f"{self._text(key_text, of)} colon {self._value(inner)}"
                         ways.append(f"{separator}{pair} {following}")
             self._rules.append(_rule(names[key], ways))
-        empty = low == 0 and not any(required for _, _, required in properties)
-        ways = [f'"{{" ws {start} ws "}}"'] if (properties or others) and high != 0 else []
+        empty = low == 0 and not wanted and not any(required for _, _, required in properties)
+        some = (properties or others or wanted) and high != 0
+        ways = [f'"{{" ws {start} ws "}}"'] if some else []
         return " | ".join([*ways, *(['"{" ws "}"'] if empty else [])])
+
+
+def _subsets(items: list) -> Iterator[tuple]:
+    return chain.from_iterable(combinations(items, size) for size in range(len(items) + 1))
 
 
 def _rule(name: str, ways: list[str]) -> str:

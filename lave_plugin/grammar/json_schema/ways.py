@@ -29,6 +29,16 @@ class Atom(NamedTuple):
     path: str
 
 
+class Other(NamedTuple):
+    """A property that there must be, by what its name is and by what its value satisfies."""
+
+    none_of: frozenset[str]
+    matching: tuple[str, ...]
+    not_matching: tuple[str, ...]
+    name: Literal | None
+    value: Literal | None
+
+
 class Or(NamedTuple):
     """One of the ways must hold: lists of literals, atoms and further choices."""
 
@@ -301,6 +311,14 @@ class Ways:
                         ("no", id(schema)), {"items": {"not": schema["contains"]}}, path
                     )
                     ways.append([of_type("array"), Literal(none, True)])
+                case "items" if not isinstance(schema[keyword], list) | ("prefixItems" in schema):
+                    lacking_it = Atom("contains", (child("items", positive=False), 1), path)
+                    ways.append([of_type("array"), lacking_it])
+                case "additionalProperties" | "patternProperties" | "propertyNames":
+                    ways += [
+                        [of_type("object"), Atom("other", other, path)]
+                        for other in self._others(keyword, schema, child)
+                    ]
                 case "then" | "else" | "minContains" | "maxContains":
                     pass  # with `if` and `contains`
                 case _ if keyword in TYPE_OF and keyword not in OF_TYPE["number"]:
@@ -318,7 +336,18 @@ class Ways:
             ways.append([of_type("number"), Atom("number", (opposite[operator], bound), path)])
         return ways
 
-    # What the keywords hold.
+    def _others(self, keyword: str, schema: dict, child) -> Iterator[Other]:
+        """The properties of which any would do to break the keyword."""
+        patterns = tuple(schema.get("patternProperties", ()))
+        if keyword == "additionalProperties":
+            named = frozenset(schema.get("properties", ()))
+            yield Other(named, (), patterns, None, child(keyword, positive=False))
+        elif keyword == "propertyNames":
+            yield Other(frozenset(), (), (), child(keyword, positive=False), None)
+        else:
+            for pattern in patterns:
+                value = child(keyword, pattern, positive=False)
+                yield Other(frozenset(), (pattern,), (), None, value)
 
     def _items(self, schema: dict, path: str, child) -> tuple[list[Literal], Literal | None]:
         items = schema.get("items")
