@@ -35,7 +35,8 @@ class Text(NamedTuple):
 
 
 class Number(NamedTuple):
-    """A number; the terms are (operator, bound) with min, max, above, below, multiple, not."""
+    """A number; the terms are (operator, bound) with min, max, above, below, multiple,
+    apart (no multiple), not (this number)."""
 
     integer: bool
     terms: tuple[tuple[str, Any], ...]

@@ -93,7 +93,7 @@ class _Emitter:
             ways = [
                 way for b in self._branches[conjunction] for way in self._branch(b, conjunction)
             ]
-            self._rules.append(f"{self._names[conjunction]} ::= {' | '.join(ways)}")
+            self._rules.append(_rule(self._names[conjunction], [way for way in ways if way]))
         return f"root ::= {root}\n{_BUILTIN}{self._layout.rules()}" + "\n".join(self._rules) + "\n"
 
     # Which conjunctions there are, and which of them some value satisfies.
@@ -171,12 +171,12 @@ class _Emitter:
                         return False
                 return all(part in possible for part in parts)
             case Object(properties, others, low, _, wanted):
-                if wanted is not None and not self._open(wanted, possible, of):
-                    return False
                 there = [inner for _, inner, _ in properties if inner in possible]
-                some = bool(self._open(others, possible, of))
-                required = sum(required for _, _, required in properties)
-                if branch.high is not None and required > branch.high:
+                some = bool(self._open(others if wanted is None else wanted, possible, of))
+                if wanted is not None and not some:
+                    return False
+                least = sum(required for _, _, required in properties) + (wanted is not None)
+                if branch.high is not None and max(least, low) > branch.high:
                     return False
                 return len(there) + some >= low and all(
                     inner in possible for _, inner, required in properties if required
@@ -208,7 +208,7 @@ class _Emitter:
         try:
             return notations(integer, terms)
         except (UnreadableNumber, UnreadablePattern) as error:
-            multiple = any(operator == "multiple" for operator, _ in terms)
+            multiple = any(operator in ("multiple", "apart") for operator, _ in terms)
             keyword = "multipleOf" if multiple else "minimum or maximum"
             raise UnsupportedSchema(self._reader.document.path(of), keyword, str(error)) from None
 

@@ -39,6 +39,8 @@ def notations(integer: bool, terms: tuple[tuple[str, Any], ...]) -> Dfa:
                 part = _expression(_at_most(value, operator == "below"))
             case "multiple":
                 part = _multiples(value, integer)
+            case "apart":
+                part = complement(_multiples(value, integer), ALPHABET)
             case "not":
                 spelled = rf"{value:f}".rstrip("0").rstrip(".") if value else "-?0"
                 spelled = spelled if "." in f"{value:f}" or not value else f"{value:f}"

@@ -327,12 +327,14 @@ class Ways:
                     raise UnsupportedSchema(
                         path, keyword, "can't be enforced where it must not hold (not, oneOf, if)"
                     )
-        opposite = {"min": "below", "max": "above", "above": "max", "below": "min"}
+        opposite = {
+            "min": "below",
+            "max": "above",
+            "above": "max",
+            "below": "min",
+            "multiple": "apart",
+        }
         for operator, bound in bounds_of(schema, path):
-            if operator == "multiple":
-                raise UnsupportedSchema(
-                    path, "multipleOf", "can't be enforced where it must not hold (not, oneOf, if)"
-                )
             ways.append([of_type("number"), Atom("number", (opposite[operator], bound), path)])
         return ways
 

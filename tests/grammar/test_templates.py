@@ -1,0 +1,109 @@
+"""Constraints put together as a request says it (`grammar/composition.py`)."""
+
+import json
+import re
+
+import pytest
+from xgrammar_oracle import byte_compiler
+
+from lave_plugin.grammar.automaton import DEAD
+from lave_plugin.grammar.composition import InvalidComposition, is_key, key_of, rules_of_key
+from lave_plugin.grammar.errors import UnsupportedGrammar
+from lave_plugin.grammar.implementation import states_of
+from lave_plugin.grammar.normal_form import read_normal_form
+
+COMPILER = byte_compiler()
+
+
+def compile_single(kind, source):
+    compile_source = {
+        "json_schema": COMPILER.compile_json_schema,
+        "regex": COMPILER.compile_regex,
+        "ebnf": COMPILER.compile_grammar,
+        "structural_tag": COMPILER.compile_structural_tag,
+    }[kind]
+    return read_normal_form(str(compile_source(source).grammar))
+
+
+def takes(constraint, text):
+    automaton = states_of(rules_of_key(key_of(constraint), compile_single))
+    state = automaton.run(automaton.start, text.encode())
+    return state != DEAD and automaton.accepting(state)
+
+
+BRACKETS = 'root ::= "[" root "]" | "x"'
+TABLE = [
+    ([{"max_chars": 3}, "é", {}], ["é", "abcé", "éé", "日本é\n…"], ["", "abcdé", "abc"]),
+    (["", {"regex": "a*"}, ""], ["", "aa"], ["b"]),
+    ([{"regex": "a*", "max_chars": 2}, "."], [".", "aa."], ["aaa.", "aa"]),
+    ([{"ebnf": BRACKETS, "max_chars": 5}, "!"], ["x!", "[[x]]!"], ["[[[x]]]!", "[x!"]),
+    ([{"ebnf": BRACKETS}, "-", {"ebnf": BRACKETS}], ["x-x", "[x]-[[x]]"], ["[x-x]", "x-"]),
+    (["v = ", {"json_schema": {"type": "integer"}}, ";"], ["v = 12;"], ["v = a;", "v = ;"]),
+    ([{"max_chars": 0}, "a"], ["a"], ["ba"]),
+]
+
+
+@pytest.mark.parametrize(("template", "good", "bad"), TABLE)
+def test_template(template, good, bad):
+    for text in good:
+        assert takes({"template": template}, text), text
+    for text in bad:
+        assert not takes({"template": template}, text), text
+
+
+def test_a_template_among_others():
+    template = {"template": ["<", {"max_chars": 9}, ">"]}
+    nested = {"ebnf": 'root ::= "<" a ">"\na ::= "a" a "b" | ""'}
+    all_three = {"all_of": [template, {"regex": "[<>ab]{3,}"}, nested]}
+    for text in ("<ab>", "<aabb>", "<aaaabbbb>"):
+        assert takes(all_three, text)
+    for text in ("<>", "<aaaaabbbbb>", "<a>"):
+        assert not takes(all_three, text)
+
+
+def test_a_structural_tag_among_others():
+    tag = {"type": "tag", "begin": "<a>", "content": {"type": "any_text"}, "end": "</a>"}
+    tagged = {"structural_tag": {"type": "structural_tag", "format": tag}}
+    both = {"all_of": [tagged, {"regex": "[^x]{9}"}]}
+    assert takes(both, "<a>hi</a>")
+    assert not takes(both, "<a>hx</a>")
+    assert not takes(both, "<a>h</a>")
+
+
+def test_equal_compositions_have_one_key():
+    first = key_of({"all_of": [{"json_schema": {"type": "null"}}, {"regex": "null"}]})
+    assert first == key_of({"all_of": [{"json_schema": '{"type": "null"}'}, {"regex": "null"}]})
+    assert is_key(first)
+    for other in (None, "", "{}", json.dumps({"type": "structural_tag"}), '{"type": "lave"}'):
+        assert not is_key(other)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "sentence"),
+    [
+        ({"template": "a"}, "lave.template must be a list"),
+        ({"template": [3]}, "lave.template[0] must be a text"),
+        ({"template": [{"regex": "a", "ebnf": "b"}]}, "a hole has one constraint"),
+        ({"template": [{"max_chars": True}]}, "max_chars must be an integer"),
+        ({"template": [{"regex": 3}]}, "lave.template[0].regex must be a text"),
+        ({"all_of": [{"regex": "a", "ebnf": "b"}]}, "an object with one key"),
+        ({"all_of": [{"lark": "a"}]}, "lave.all_of[0].lark is no constraint"),
+        ({"all_of": []}, "lave.all_of must be a list"),
+    ],
+)
+def test_what_is_no_composition(constraint, sentence):
+    with pytest.raises(InvalidComposition, match=re.escape(sentence)):
+        key_of(constraint)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "sentence"),
+    [
+        ({"template": ["\ud800"]}, "surrogate"),
+        ({"template": [{"ebnf": BRACKETS, "max_chars": 60000}]}, "Lower max_chars"),
+        ({"template": [{"regex": "a{5}", "max_chars": 4}]}, "No text obeys"),
+    ],
+)
+def test_refusals(constraint, sentence):
+    with pytest.raises(UnsupportedGrammar, match=sentence):
+        rules_of_key(key_of(constraint), compile_single)
