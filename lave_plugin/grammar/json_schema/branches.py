@@ -14,7 +14,7 @@ object that lists `properties` has no others unless `additionalProperties` says 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from lave_plugin.grammar.json_schema.check import is_type, matches, same, satisfies
+from lave_plugin.grammar.json_schema.check import is_one_of, is_type, matches, same, satisfies
 from lave_plugin.grammar.json_schema.document import Conjunction, Document, Literal
 from lave_plugin.grammar.json_schema.errors import UnsupportedSchema
 from lave_plugin.grammar.json_schema.formats import EXPRESSIONS
@@ -115,17 +115,20 @@ class Reader:
     def _read(self, conjunction: Conjunction) -> Iterator[Branch]:
         seen = set()
         values: list[Any] = []
+        strings: dict[str, None] = {}
         for way in self._ways.of(conjunction):
             for branch in self._branches_of(way, conjunction):
                 if isinstance(branch, Values):
-                    values += [
-                        each for each in branch.values if not any(same(each, v) for v in values)
-                    ]
+                    for value in branch.values:
+                        if isinstance(value, str):
+                            strings[value] = None
+                        elif not is_one_of(value, values):
+                            values.append(value)
                 elif branch not in seen:
                     seen.add(branch)
                     yield branch
-        if values:
-            yield Values(tuple(values))
+        if values or strings:
+            yield Values((*strings, *values))
 
     def _branches_of(
         self, way: list[Atom], conjunction: Conjunction, *, loose: bool = False

@@ -34,7 +34,7 @@ def satisfies(value: Any, schema: Any, resolve: Resolve, depth: int = 0) -> bool
             return False
     if "const" in schema and not same(value, schema["const"]):
         return False
-    if "enum" in schema and not any(same(value, each) for each in schema["enum"]):
+    if "enum" in schema and not is_one_of(value, schema["enum"]):
         return False
     if not all(holds(each) for each in schema.get("allOf", ())):
         return False
@@ -77,6 +77,13 @@ def is_type(value: Any, name: str) -> bool:
         case "object":
             return isinstance(value, dict)
     return False
+
+
+def is_one_of(value: Any, values: list[Any]) -> bool:
+    """Whether some value is the same; quick for a string among many."""
+    if isinstance(value, str):
+        return value in values
+    return any(same(value, each) for each in values)
 
 
 def same(first: Any, second: Any) -> bool:

@@ -1,6 +1,6 @@
 """The strings that several keywords allow together, and how a grammar writes them as JSON."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from lave_plugin.grammar.dfa import Dfa, TooLarge, both, complement, minimal
@@ -12,6 +12,7 @@ from lave_plugin.grammar.json_schema.pattern import (
     UnreadablePattern,
     search,
 )
+from lave_plugin.grammar.utf8 import MAX_CODE_POINT, CodePointRange
 
 _FEWEST = 32
 """Characters above minLength that must be left where maxLength is lowered to keep a bound on the
@@ -141,37 +142,39 @@ def rules_of(name: str, dfa: Dfa, *, quoted: bool) -> Iterator[str]:
         for low, high, target in edges:
             by_target.setdefault(target, []).append((low, high))
         for target, ranges in by_target.items():
-            ways += [f"{each} {names[target]}" for each in _characters(ranges, quoted)]
+            ways += [f"{each} {names[target]}" for each in _characters(tuple(ranges), quoted)]
         yield f"{names[state]} ::= {' | '.join(ways)}"
 
 
-def _characters(ranges: list[tuple[int, int]], quoted: bool) -> Iterator[str]:
+@lru_cache(maxsize=4096)
+def _characters(ranges: tuple[CodePointRange, ...], quoted: bool) -> tuple[str, ...]:
+    """The ways to write one character out of the ranges."""
     if not quoted:
-        yield char_class(ranges)
-        return
-    plain = []
-    for low, high in ranges:
-        for first, last in ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x10FFFF)):
-            if max(low, first) <= min(high, last):
-                plain.append((max(low, first), min(high, last)))
-    if plain:
-        yield char_class(plain)
-    special = [
-        code for code in (*range(0x20), 0x22, 0x5C) if any(a <= code <= b for a, b in ranges)
+        return (char_class(ranges),)
+    ways = []
+    plain = [
+        (max(low, first), min(high, last))
+        for low, high in ranges
+        for first, last in ((0x20, 0x21), (0x23, 0x5B), (0x5D, MAX_CODE_POINT))
+        if max(low, first) <= min(high, last)
     ]
+    if plain:
+        ways.append(char_class(plain))
+    special = [c for c in (*range(0x20), 0x22, 0x5C) if any(a <= c <= b for a, b in ranges)]
     short = "".join(_SHORT[chr(code)] for code in special if chr(code) in _SHORT)
     if short:
-        yield '"\\\\" ' + char_class([(ord(each), ord(each)) for each in short])
+        ways.append('"\\\\" ' + char_class([(ord(each), ord(each)) for each in short]))
     for tens in "01":
-        ones = [code & 15 for code in special if code < 0x20 and f"{code >> 4}" == tens]
-        ones = [one for one in ones if chr(16 * int(tens) + one) not in _SHORT]
-        if ones:
-            digits = [ord(each) for one in ones for each in {f"{one:x}", f"{one:X}"}]
-            yield f'"\\\\u00{tens}" ' + char_class([(each, each) for each in sorted(digits)])
+        rest = [c for c in special if f"{c:02x}"[0] == tens and chr(c) not in _SHORT and c < 0x20]
+        if rest:
+            digits = {ord(each) for code in rest for each in f"{code & 15:x}{code & 15:X}"}
+            ways.append(f'"\\\\u00{tens}" ' + char_class([(each, each) for each in digits]))
+    return tuple(ways)
 
 
-def char_class(ranges: list[tuple[int, int]]) -> str:
+def char_class(ranges: Iterable[CodePointRange]) -> str:
     """A class of xgrammar's EBNF; a caret never stands first, where xgrammar misreads it."""
+    ranges = sorted(ranges)
     first = [(low, high) for low, high in ranges if low != ord("^")]
     caret = [(low, high) for low, high in ranges if low == ord("^")]
     if caret and caret[0][1] > ord("^"):
