@@ -114,8 +114,8 @@ class Judge:
         for value in (last, first):
             try:
                 error = jsonschema.exceptions.best_match(self._validator.iter_errors(value))
-            except RecursionError:
-                continue
+            except (RecursionError, OverflowError):
+                continue  # more than the judge can read
             except Exception as fault:  # a schema that the judge can't read judges nothing
                 if type(fault).__module__.startswith(("referencing", "jsonschema")):
                     continue
