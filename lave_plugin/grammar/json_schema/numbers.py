@@ -5,14 +5,18 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from lave_plugin.grammar.dfa import Dfa, both, complement, minimal
+from lave_plugin.grammar.dfa import Dfa, TooLarge, both, complement, minimal
 from lave_plugin.grammar.json_schema.pattern import ALPHABET, search
 
 _INTEGER = "(?:0|[1-9][0-9]*)"
 _PLACES = 6
 """Digits behind the point of a number with bounds; more would begin to round."""
+_EXACT = 15
+"""Digits of a number that floating point keeps apart from its neighbours; what has a point has no
+more of them in all, and neither has what must be a multiple."""
 _FAR = 10**18
 _MOST_REMAINDERS = 4096
+_MOST_STATES = 8192
 
 
 class UnreadableNumber(ValueError):
@@ -24,12 +28,18 @@ def notations(integer: bool, terms: tuple[tuple[str, Any], ...]) -> Dfa:
     """Without exponents. The terms are those of `branches.Number`."""
     exact = [(operator, Decimal(repr(value))) for operator, value in terms if value is not None]
     places = max([_PLACES, *(_places(value) for _, value in exact)])
+    digits = max([_EXACT, *(len(f"{abs(value):.0f}") for _, value in exact)])
+    steps = [value for operator, value in exact if operator in ("multiple", "apart")]
+    # Integers are exact at any length, but not divided by what is none.
+    last = f"{{0,{digits - 1}}}" if any(_places(step) for step in steps) else "*"
+    of_size = f"(?:0|[1-9][0-9]{last})"
+    with_point = rf"(?:0|[1-9][0-9]{{0,{max(digits - places, 1) - 1}}})\."
     if integer:
-        whole = "-?[1-9][0-9]*|0"
+        whole = f"-?[1-9][0-9]{last}|0"
     elif ("fraction", None) in terms:
-        whole = rf"-?{_INTEGER}\.[0-9]{{0,{places - 1}}}[1-9]"
+        whole = rf"-?{with_point}[0-9]{{0,{places - 1}}}[1-9]"
     else:
-        whole = rf"-?{_INTEGER}(?:\.[0-9]{{1,{places}}})?"
+        whole = rf"-?(?:{of_size}|{with_point}[0-9]{{1,{places}}})"
     dfa = _expression(whole)
     for operator, value in exact:
         match operator:
@@ -46,7 +56,10 @@ def notations(integer: bool, terms: tuple[tuple[str, Any], ...]) -> Dfa:
                 spelled = spelled if "." in f"{value:f}" or not value else f"{value:f}"
                 tail = "(?:0*)" if "." in spelled else r"(?:\.0*)?"
                 part = complement(_expression(spelled.replace(".", r"\.") + tail), ALPHABET)
-        dfa = minimal(both(dfa, part))
+        try:
+            dfa = minimal(both(dfa, part, _MOST_STATES))
+        except TooLarge:
+            raise UnreadableNumber("and its neighbours are too much together") from None
     return dfa
 
 
