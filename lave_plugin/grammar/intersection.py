@@ -32,11 +32,11 @@ def all_of(grammars: Sequence[RuleAutomata]) -> RuleAutomata:
     Raises
     ------
     UnsupportedGrammar
-        If more than one of them is not regular, if one speaks of tokens, if the product would be
-        too large, or if no text is in all of them.
+        If more than one of them is not regular, if one counts tokens or characters, if the
+        product would be too large, or if no text is in all of them.
     """
     for grammar in grammars:
-        _refuse_tokens(grammar)
+        _refuse_what_is_counted(grammar)
     automata = [as_dfa(grammar) for grammar in grammars]
     others = [grammar for grammar, dfa in zip(grammars, automata, strict=True) if dfa is None]
     if len(others) > 1:
@@ -65,9 +65,9 @@ def intersect(rules: RuleAutomata, dfa: Dfa) -> RuleAutomata:
     Raises
     ------
     UnsupportedGrammar
-        If that is nothing, if it would be too large, or if the grammar speaks of tokens.
+        If that is nothing, if it would be too large, or if the grammar counts.
     """
-    _refuse_tokens(rules)
+    _refuse_what_is_counted(rules)
     return _Product(rules, dfa).build()
 
 
@@ -107,8 +107,12 @@ def _append(out: RuleAutomata, rules: RuleAutomata) -> int:
     out.token_sets += rules.token_sets
     for node, edges in rules.token_edges.items():
         out.token_edges[nodes + node] = tuple((sets + each, nodes + to) for each, to in edges)
-    for rule, budget in rules.token_budgets.items():
-        out.token_budgets[names + rule] = budget
+    for budgets, copied in (
+        (rules.token_budgets, out.token_budgets),
+        (rules.character_budgets, out.character_budgets),
+    ):
+        copied.update((names + rule, budget) for rule, budget in budgets.items())
+    out.characters.update((nodes + node, count) for node, count in rules.characters.items())
     return names + rules.root
 
 
@@ -381,12 +385,18 @@ class _Product:
         return exits
 
 
-def _refuse_tokens(rules: RuleAutomata) -> None:
+def _refuse_what_is_counted(rules: RuleAutomata) -> None:
+    """What isn't said by the edges on bytes alone would be lost in a product."""
     if rules.token_sets or rules.token_budgets:
         raise UnsupportedGrammar(
             "A grammar that speaks of tokens (Token, ExcludeToken, token_dispatch, max_tokens)"
             " can't be combined with others in all_of, which compares texts. Say it in"
             " characters, or send it alone."
+        )
+    if rules.character_budgets:
+        raise UnsupportedGrammar(
+            "A grammar with max_chars on a rule can't be combined with others in all_of. Bound the"
+            " repetition instead (x{0,9}), or send it alone."
         )
 
 

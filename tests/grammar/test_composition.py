@@ -142,6 +142,22 @@ def test_one_behind_the_other():
     assert as_dfa(in_order([regex("a*"), regex("b?a")])) is not None
 
 
+COUNTED = 'root ::= a "b"\na[max_chars=2] ::= ("a" | "ab")*'
+
+
+def test_budgets_of_what_stands_in_a_row():
+    """Each has its own, in characters and in tokens."""
+    rules = in_order([ebnf(COUNTED), regex("b"), ebnf(COUNTED)])
+    assert rules.character_budgets
+    assert taken(rules) == {
+        first + b"b" + second
+        for first in taken(ebnf(COUNTED))
+        for second in taken(ebnf(COUNTED))
+        if len(first + second) < 6
+    }
+    assert in_order([ebnf('root ::= a "b"\na[max_tokens=3] ::= "a"*')] * 2).token_budgets
+
+
 @pytest.mark.parametrize(
     ("sources", "sentence"),
     [
@@ -149,6 +165,8 @@ def test_one_behind_the_other():
         ([RECURSIVE["balanced"], 'root ::= "ba"'], "No text obeys"),
         (['root ::= "a"', 'root ::= "b"'], "No text obeys"),
         ([RECURSIVE["balanced"], "root ::= Token(97)"], "speaks of tokens"),
+        ([RECURSIVE["balanced"], 'root ::= a "b"\na[max_tokens=3] ::= "a"*'], "speaks of tokens"),
+        ([RECURSIVE["balanced"], COUNTED], "max_chars"),
     ],
 )
 def test_refusals(sources, sentence):
