@@ -43,7 +43,7 @@ serve: env
 
 # Two processes, as an engine leaves a core idle for much of the time; see tests/engine/conftest.py.
 test: env
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 lint: env
 	@$(BIN)/ruff check .

@@ -1,7 +1,7 @@
 """Checkpoints and the real servers for tests marked ``engine``.
 
-To start a server takes longer than most of what is asked of it, so tests share them. Under
-pytest-xdist (``make test``) the tests of one server, or else of one file, stay in one process.
+To start a server takes longer than most of what is asked of it, so tests share them, and files are
+put in an order in which each process of pytest-xdist (``make test``) has to start few.
 """
 
 import importlib.util
@@ -18,20 +18,33 @@ from lave_plugin.engines.sglang.server import Server
 SHARED_SERVERS = ("lave_server", "shipped_server")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    groups: dict[str, list[pytest.Item]] = {}
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    by_file: dict[str, list[pytest.Item]] = {}
     for item in items:
-        server = next((name for name in SHARED_SERVERS if name in item.fixturenames), None)
-        groups.setdefault(server or item.nodeid.partition("::")[0], []).append(item)
-    items[:] = [item for group in groups.values() for item in group]
-    if config.pluginmanager.has_plugin("xdist"):
-        for name, group in groups.items():
-            for item in group:
-                item.add_marker(pytest.mark.xdist_group(name))
+        by_file.setdefault(item.nodeid.partition("::")[0], []).append(item)
+    for of_file in by_file.values():
+        of_file.sort(key=_server_rank)
+    # The long ones first, those of one server one behind the other, to another's at the end.
+    order = sorted(
+        by_file.values(),
+        key=lambda file: (not _is_engine(file[0]), _server_rank(file[0]), _server_rank(file[-1])),
+    )
+    items[:] = [item for of_file in order for item in of_file]
     if importlib.util.find_spec("sglang") is None:
         for item in items:
-            if item.get_closest_marker("engine"):
+            if _is_engine(item):
                 item.add_marker(pytest.mark.skip(reason="SGLang is not installed (make env)"))
+
+
+def _server_rank(item: pytest.Item) -> int:
+    for rank, name in enumerate(SHARED_SERVERS):
+        if name in item.fixturenames:
+            return rank
+    return len(SHARED_SERVERS)
+
+
+def _is_engine(item: pytest.Item) -> bool:
+    return item.get_closest_marker("engine") is not None
 
 
 @pytest.fixture(scope="session")

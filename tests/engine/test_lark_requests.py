@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import requests
 from client import generate, generate_all, post
-from launches import LAVE
 
 from lave_plugin.grammar.by_bytes import compile_text
 from lave_plugin.grammar.compiler import automaton_of
@@ -25,8 +24,8 @@ CHOICE = ["yes", 'no "way"', "[a-z]+", "日本|é"]
 
 
 @pytest.fixture
-def url(serve, small_random_checkpoint):
-    return serve(small_random_checkpoint, **LAVE).url
+def url(lave_server):
+    return lave_server.url
 
 
 def asking(temperature: float = 1, seed: int = 0, **parameters) -> dict:

@@ -7,7 +7,6 @@ import sqlite3
 
 import pytest
 from client import generate_all, post
-from launches import LAVE
 
 from lave_plugin import grammars
 
@@ -15,8 +14,8 @@ pytestmark = pytest.mark.engine
 
 
 @pytest.fixture
-def url(serve, small_random_checkpoint):
-    return serve(small_random_checkpoint, **LAVE).url
+def url(lave_server):
+    return lave_server.url
 
 
 def asking(name, **parameters) -> dict:
