@@ -65,15 +65,6 @@ def report(record_property) -> Callable[[str], None]:
     return lambda line: record_property("figure", line)
 
 
-def pytest_terminal_summary(terminalreporter) -> None:
-    reports = [r for r in terminalreporter.stats.get("passed", []) if r.when == "call"]
-    figures = [line for r in reports for name, line in r.user_properties if name == "figure"]
-    if figures:
-        terminalreporter.section("figures")
-        for line in figures:
-            terminalreporter.line(line)
-
-
 @pytest.fixture(scope="session")
 def shipped_checkpoint() -> Path:
     """The tiny model that comes with the plugin."""

@@ -50,6 +50,7 @@ class Request:
             structural_tag=None,
             top_k=1,
             sampling_seed=None,
+            custom_params=None,
         )
         self.grammar = None
         if constrained:

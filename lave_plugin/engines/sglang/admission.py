@@ -31,8 +31,14 @@ scheduler's thread; beyond this that would be felt by everybody."""
 _FIELDS = ("json_schema", "regex", "ebnf", "structural_tag")
 
 
+def is_constrained(request: Any) -> bool:
+    """Whether ``request`` has a constraint, wherever it was written; asked in every step."""
+    parameters = request.sampling_params
+    return any(getattr(parameters, name) is not None for name in _FIELDS)
+
+
 def constraint_field(request: Any) -> str | None:
-    """The parameter that constrains ``request``, if one does."""
+    """The parameter that constrains ``request``, if one does, as the user wrote it."""
     for name in _FIELDS:
         if getattr(request.sampling_params, name) is not None:
             if composition.is_key(getattr(request.sampling_params, name)):
@@ -137,7 +143,7 @@ def poll_grammar_queue(scheduler, running_batch=None) -> None:
 def admit(original, scheduler, request, is_retracted: bool = False) -> None:
     """Hook around ``Scheduler._add_request_to_queue``."""
     dllm_config = scheduler.dllm_config
-    if dllm_config is None or constraint_field(request) is None or request.finished():
+    if dllm_config is None or not is_constrained(request) or request.finished():
         return original(scheduler, request, is_retracted)
     if request.to_finish is None:
         constraint = constraint_of(request.grammar)

@@ -13,7 +13,7 @@ from sglang.srt.managers.schedule_batch import FINISH_ABORT
 
 from lave_plugin.batch import Row, denoise
 from lave_plugin.candidates import CandidateCutter
-from lave_plugin.engines.sglang.admission import constraint_field
+from lave_plugin.engines.sglang.admission import is_constrained
 from lave_plugin.engines.sglang.grammars import constraint_of
 from lave_plugin.engines.sglang.parameters import sampling_of
 from lave_plugin.engines.sglang.step_times import StepTimes
@@ -58,7 +58,7 @@ class ConstrainedStep:
         """One step; see ``DllmAlgorithm.step`` (``dllm/algorithm/base.py``)."""
         rows = []
         for index, request in enumerate(self._requests):
-            if constraint_field(request) is None:
+            if not is_constrained(request):
                 continue
             if (row := self._row(index, request)) is not None:
                 rows.append(row)
