@@ -3,8 +3,8 @@
     python benchmarks/step_time.py [--model DIR] [--quick]
 
 Starts a server and sends the same prompts, for answers of the same lengths, without and with a
-constraint in turns. The engine
-itself times its steps (``/server_info``); printed are the medians of the last 512 of each kind.
+constraint in turns. The engine itself times its steps (``/server_info``); printed are the medians
+of the last 512 of each kind.
 A threshold above 1 lets every step commit one token, so that the batches stay together.
 """
 
@@ -106,6 +106,7 @@ def main(
                     "ratio": bound / free,
                 }
             )
+            tqdm.write(f"batch {size}, {name}: {free:.2f} -> {bound:.2f} ms, {bound / free:.3f}")
     table = Table(title="a denoising step of the engine")
     for heading in (
         "batch",
