@@ -102,6 +102,13 @@ def denoise(
     return step.outcome()
 
 
+def _to_host(*tensors: torch.Tensor) -> Sequence[np.ndarray]:
+    """The same numbers as NumPy arrays, by one copy where they are on another device."""
+    if tensors[0].device.type == "cpu":
+        return [tensor.numpy() for tensor in tensors]
+    return torch.stack(tensors).cpu().numpy()
+
+
 class _Step:
     """The rows as arrays: ``[rows, block]``, int32, ``MASKED`` where no token stands.
 
@@ -135,9 +142,9 @@ class _Step:
             if row.index in drawn:
                 best[row.index] = drawn[row.index].tokens
                 self.rankings[place] = drawn[row.index].ranking
-        # One copy to the host for the three.
-        arrays = torch.stack((before, after, best)).cpu().numpy()
-        self.before, after, self.best = arrays[:, self.index].astype(np.int32)
+        self.before, after, self.best = (
+            array[self.index].astype(np.int32) for array in _to_host(before, after, best)
+        )
         self.first = np.array([row.first for row in rows], dtype=np.int64)
         in_answer = self._behind(self.first)
         self.owed = in_answer & (self.before == mask_id)

@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from lave_plugin.grammar.implementation import native_module
 from lave_plugin.grammar.vocabulary import Vocabulary
+
+_RANKS_AT_FIRST = 64
 
 NONE: Mapping[int, torch.Tensor] = {}
 
@@ -111,19 +114,24 @@ def most_probable(logits: torch.Tensor, rows: Sequence[int]) -> torch.Tensor:
     Returns:
         int64 ``[batch, block]`` on the same device; whatever it likes in other rows.
     """
-    if logits.device.type != "cpu":
+    if not _in_host_memory(logits):
         return logits.argmax(-1)
-    best = torch.zeros(logits.shape[:2], dtype=torch.int64)
+    best, logits = np.zeros(logits.shape[:2], dtype=np.int64), logits.numpy()
     for row in rows:
-        best[row] = _argmax(logits[row])
-    return best
+        logits[row].argmax(-1, out=best[row])
+    return torch.from_numpy(best)
 
 
 def _argmax(logits: torch.Tensor) -> torch.Tensor:
     """``logits.argmax(-1)``, for which NumPy takes a tenth of the time or less on a CPU."""
-    if logits.device.type == "cpu" and logits.dtype == torch.float32:
+    if _in_host_memory(logits):
         return torch.from_numpy(logits.numpy().argmax(-1))
     return logits.argmax(-1)
+
+
+def _in_host_memory(logits: torch.Tensor) -> bool:
+    """Whether NumPy and the native part can read them as they are."""
+    return logits.device.type == "cpu" and logits.dtype == torch.float32
 
 
 class CandidateCutter:
@@ -147,6 +155,7 @@ class CandidateCutter:
             for token in range(len(vocabulary))
         ]
         self._by_width: dict[int, np.ndarray] = {}
+        self._never_of: dict[int, np.ndarray] = {}
         self._never_on: dict[tuple[torch.device, int], torch.Tensor] = {}
 
     def allowed(self, width: int) -> np.ndarray:
@@ -157,6 +166,12 @@ class CandidateCutter:
             allowed[: len(known)] = known
             self._by_width[width] = allowed
         return self._by_width[width]
+
+    def _never_ids(self, width: int) -> np.ndarray:
+        """The ids that no grammar may allow, int32."""
+        if width not in self._never_of:
+            self._never_of[width] = np.flatnonzero(~self.allowed(width)).astype(np.int32)
+        return self._never_of[width]
 
     def never(self, logits: torch.Tensor, special: frozenset[int] = frozenset()) -> torch.Tensor:
         """``[vocabulary]`` bool on the device of ``logits``: what is no candidate of a row."""
@@ -214,11 +229,16 @@ class CandidateCutter:
     ) -> Iterator[int]:
         """Ids of one position (``[vocabulary]``), highest first, at most ``limit``."""
         (allowed,) = self._fill_never(ranking[None].clone(), [0], [special])
-        ranked = allowed.topk(min(limit, ranking.shape[-1]))
-        for token, value in zip(ranked.indices.tolist(), ranked.values.tolist(), strict=True):
-            if value == float("-inf"):
-                return
-            yield token
+        limit, seen = min(limit, ranking.shape[-1]), 0
+        # Nearly always one of the first will do.
+        for count in (min(_RANKS_AT_FIRST, limit), limit):
+            ranked = allowed.topk(count)
+            ids, values = ranked.indices[seen:].tolist(), ranked.values[seen:].tolist()
+            for token, value in zip(ids, values, strict=True):
+                if value == float("-inf"):
+                    return
+                yield token
+            seen = count
 
     def cut(
         self,
@@ -240,6 +260,16 @@ class CandidateCutter:
             rankings: ``[block, vocabulary]`` for some rows, what their candidates are ranked
                 by instead of their probability; ``-inf`` is no candidate.
         """
+        if not rankings and _in_host_memory(logits) and (native := native_module()) is not None:
+            index = np.arange(len(masked)) if index is None else index
+            named = [list(of_row) for of_row in special] or [[]] * len(masked)
+            first = first.astype(np.int32, copy=False)
+            never = self._never_ids(logits.shape[-1])
+            return CandidateArrays(
+                *native.cut_candidates(
+                    logits.numpy(), index, masked, first, never, named, self.top_k
+                )
+            )
         top_k = min(self.top_k, logits.shape[-1])
         tokens = np.full((*masked.shape, top_k + 1), -1, dtype=np.int32)
         probabilities = np.zeros(tokens.shape, dtype=np.float32)

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 def states_of(rules: RuleAutomata) -> automaton.Automaton:
     """The states of a grammar."""
-    native = _native()
+    native = native_module()
     return automaton.Automaton(rules) if native is None else native.Automaton(rules)
 
 
@@ -33,7 +33,7 @@ def states_of_text(text: str, never: Container[int] = ()) -> automaton.Automaton
     UnsupportedGrammar
         If the grammar has something that can't be modelled, or has no sentence.
     """
-    native = _native()
+    native = native_module()
     if native is None:
         return automaton.Automaton(read_normal_form(text, never))
     from lave_plugin.native.reader import read_normal_form as read_natively
@@ -47,14 +47,15 @@ def states_over(
     """The same states, stepped by tokens; of the implementation that `states` are of."""
     if isinstance(states, automaton.Automaton):
         return token_automaton.TokenAutomaton(states, vocabulary)
-    return _native_module().TokenAutomaton(states, vocabulary)
+    return _built_module().TokenAutomaton(states, vocabulary)
 
 
-def _native() -> ModuleType | None:
+def native_module() -> ModuleType | None:
+    """`lave_plugin.native` where it serves, else None."""
     choice = os.environ.get("LAVE_NATIVE")
     if choice == "0":
         return None
-    native = _native_module()
+    native = _built_module()
     if native is None and choice == "1":
         raise ImportError(
             "LAVE_NATIVE=1 asks for the native grammar states, and they were not built; install"
@@ -64,7 +65,7 @@ def _native() -> ModuleType | None:
 
 
 @cache
-def _native_module() -> ModuleType | None:
+def _built_module() -> ModuleType | None:
     try:
         from lave_plugin import native
     except ImportError as error:

@@ -236,6 +236,52 @@ def step_batch(
     )
 
 
+def cut_candidates(
+    logits: numpy.ndarray,
+    index: numpy.ndarray,
+    masked: numpy.ndarray,
+    first: numpy.ndarray,
+    never: numpy.ndarray,
+    named: Sequence[Sequence[int]],
+    top_k: int,
+) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """`candidates.CandidateCutter.cut` for logits in the host's memory.
+
+    Parameters
+    ----------
+    logits
+        float32 `[batch, block, vocabulary]`.
+    index
+        int64 `[rows]`, where in the batch each row stands.
+    masked, first
+        bool and int32 `[rows, block]`, as of `CandidateCutter.cut`.
+    never
+        int32, the ids that are no candidates.
+    named
+        For each row those of them that are.
+
+    Returns
+    -------
+    tokens, probabilities
+        int32 and float32 `[rows, block, top_k + 1]`, as of `candidates.CandidateArrays`; of tokens
+        with equal logits the lower id comes first.
+
+    Raises
+    ------
+    TypeError, ValueError, IndexError
+        For arrays that are no such arrays, and for rows and tokens that the logits don't have.
+    """
+    return _native.cut_candidates(
+        logits=logits,
+        index=index,
+        masked=masked,
+        first=first,
+        never=never,
+        named=named,
+        top_k=top_k,
+    )
+
+
 @cache
 def _default_threads() -> int:
     return min(os.cpu_count() or 1, _MAX_THREADS)

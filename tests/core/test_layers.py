@@ -44,7 +44,7 @@ def reference_automaton(ebnf: str) -> TokenAutomaton:
 
 
 BUILDERS = [reference_automaton]
-if implementation._native() is not None:
+if implementation.native_module() is not None:
     BUILDERS.append(token_automaton)
 AUTOMATA = {(name, build): build(GRAMMARS[name]) for name in GRAMMARS for build in BUILDERS}
 

@@ -62,7 +62,7 @@ def served(ebnf: str) -> TokenAutomaton:
     return states_over(implementation.states_of_text(printed), VOCABULARY)
 
 
-BUILDERS = [reference, served] if implementation._native() is not None else [reference]
+BUILDERS = [reference, served] if implementation.native_module() is not None else [reference]
 
 
 def weights_of(seed: int, masks: int, sharpness: float, impossible: float) -> torch.Tensor:

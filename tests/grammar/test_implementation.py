@@ -19,9 +19,9 @@ def without_native(monkeypatch):
     """As where no compiler was at hand."""
     monkeypatch.setitem(sys.modules, "lave_plugin.native", None)
     monkeypatch.delattr(lave_plugin, "native", raising=False)
-    implementation._native_module.cache_clear()
+    implementation._built_module.cache_clear()
     yield
-    implementation._native_module.cache_clear()
+    implementation._built_module.cache_clear()
 
 
 @pytest.fixture

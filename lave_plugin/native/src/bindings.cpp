@@ -21,6 +21,7 @@
 
 #include "arrays.hpp"
 #include "automaton.hpp"
+#include "candidates.hpp"
 #include "lave.hpp"
 #include "normal_form.hpp"
 #include "notation.hpp"
@@ -438,6 +439,74 @@ py::tuple step_batch(const std::vector<Lave*>& laves, const py::buffer& states,
     return py::make_tuple(written, needs, next_stages, positions, errors);
 }
 
+// Which entries of a batch the rows are, all of them there.
+std::vector<std::size_t> checked_rows(const py::buffer& index, std::size_t batch) {
+    const Array<std::int64_t> rows(index, "index", {kAnyLength});
+    std::vector<std::size_t> result;
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+        const std::int64_t at = rows.data()[row];
+        if (at < 0 || at >= static_cast<std::int64_t>(batch)) {
+            throw py::index_error("there is no row " + std::to_string(at) + " in the logits");
+        }
+        result.push_back(static_cast<std::size_t>(at));
+    }
+    return result;
+}
+
+py::tuple cut_candidates(const py::buffer& logits, const py::buffer& index,
+                         const py::buffer& masked, const py::buffer& first,
+                         const py::buffer& never, const std::vector<std::vector<Token>>& named,
+                         std::int64_t top_k) {
+    const Array<float> values(logits, "logits", {kAnyLength, kAnyLength, kAnyLength});
+    const std::size_t vocabulary = values.shape(2);
+    const std::vector<std::size_t> rows = checked_rows(index, values.shape(0));
+    const auto row_count = static_cast<py::ssize_t>(rows.size());
+    const auto block = static_cast<py::ssize_t>(values.shape(1));
+    const Array<std::uint8_t> masked_of(masked, "masked", {row_count, block});
+    const Array<std::int32_t> first_of(first, "first", {row_count, block});
+    const Array<std::int32_t> never_of(never, "never", {kAnyLength});
+    if (top_k < 0) throw py::value_error("top_k must not be negative");
+    if (named.size() != rows.size()) throw py::value_error("named must have an entry for each row");
+    const auto is_token = [vocabulary](std::int64_t token) {
+        return token >= 0 && token < static_cast<std::int64_t>(vocabulary);
+    };
+    const auto are_tokens = [&](const Token* begin, const Token* end) {
+        if (!std::all_of(begin, end, is_token)) {
+            throw py::index_error("a token of `never` or `named` is not in the logits");
+        }
+    };
+    are_tokens(never_of.data(), never_of.data() + never_of.size());
+    for (const std::vector<Token>& of_row : named) {
+        are_tokens(of_row.data(), of_row.data() + of_row.size());
+    }
+    const std::size_t positions = masked_of.size();
+    for (std::size_t at = 0; at < positions; ++at) {
+        if (masked_of.data()[at] != 0 && !is_token(first_of.data()[at])) {
+            throw py::index_error("there is no token " + std::to_string(first_of.data()[at]) +
+                                  " in the logits");
+        }
+    }
+    CandidateCutter cutter(never_of.data(), never_of.size(), vocabulary,
+                           static_cast<std::size_t>(top_k));
+    const py::ssize_t width = std::min<std::int64_t>(top_k, static_cast<std::int64_t>(vocabulary));
+    py::array_t<std::int32_t> ids({row_count, block, width + 1});
+    py::array_t<float> probabilities({row_count, block, width + 1});
+    std::fill_n(ids.mutable_data(), ids.size(), -1);
+    std::fill_n(probabilities.mutable_data(), probabilities.size(), 0.0F);
+    std::int32_t* to = ids.mutable_data();
+    float* weights = probabilities.mutable_data();
+    {
+        const py::gil_scoped_release release;
+        for (std::size_t at = 0; at < positions; ++at) {
+            if (masked_of.data()[at] == 0) continue;
+            const std::size_t row = at / block, position = at % block;
+            cutter.cut(values.data() + (rows[row] * block + position) * vocabulary, named[row],
+                       first_of.data()[at], to + at * (width + 1), weights + at * (width + 1));
+        }
+    }
+    return py::make_tuple(ids, probabilities);
+}
+
 py::bytes bytes_of(const std::string& data) { return py::bytes(data); }
 
 void bind_reader(py::module_& module) {
@@ -699,6 +768,12 @@ void bind_lave(py::module_& module) {
                py::arg("threads"));
 }
 
+void bind_candidates(py::module_& module) {
+    module.def("cut_candidates", &cut_candidates, py::arg("logits"), py::arg("index"),
+               py::arg("masked"), py::arg("first"), py::arg("never"), py::arg("named"),
+               py::arg("top_k"));
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_native, module) {
@@ -708,6 +783,7 @@ PYBIND11_MODULE(_native, module) {
     bind_automaton(module);
     bind_token_automaton(module);
     bind_lave(module);
+    bind_candidates(module);
 }
 
 }  // namespace lave
