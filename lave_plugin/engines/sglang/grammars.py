@@ -16,7 +16,7 @@ from sglang.srt.constrained.xgrammar_backend import XGrammarGrammar, XGrammarGra
 from xgrammar import GrammarCompiler, GrammarMatcher
 
 from lave_plugin.engines.sglang import arguments
-from lave_plugin.engines.sglang.recent import KEPT_BYTES, RecentGrammars
+from lave_plugin.engines.sglang.recent import RecentGrammars
 from lave_plugin.grammar import composition, self_test
 from lave_plugin.grammar.automaton import Automaton
 from lave_plugin.grammar.caret import move_carets_in_ebnf, move_carets_in_regex
@@ -149,9 +149,7 @@ def build_automata_with_grammars(result: None, manager, scheduler) -> None:
             f"this server's grammar backend is {type(backend).__name__}"
         )
     manager.grammar_backend.cache = RecentGrammars()
-    backend.grammar_compiler = GrammarCompiler(
-        backend._tokenizer_info, cache_limit_bytes=KEPT_BYTES
-    )
+    backend.grammar_compiler = GrammarCompiler(backend._tokenizer_info, cache_enabled=False)
     self_test.check_version()
     vocabulary = vocabulary_of(
         scheduler.tokenizer,
