@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from statistics import median
 from typing import Any, Literal
 
-KEPT = 512
+KEPT = 256
 """Of each kind of batch the last so many steps."""
 
 Share = Literal["none", "some", "all"]
