@@ -133,7 +133,12 @@ def test_one_step_as_it_is_told():
     id_of = VOCABULARY.id_of
     logits = torch.full((1, 4, len(VOCABULARY)), -20.0)
     for position, weights in enumerate(
-        [{b"a": 0.4, b"b": 0.3}, {b"c": 0.75, b"7": 0.25}, {b"b": 0.6, b"c": 0.4}, {b"c": 0.5, b"a": 0.5}]
+        [
+            {b"a": 0.4, b"b": 0.3},
+            {b"c": 0.75, b"7": 0.25},
+            {b"b": 0.6, b"c": 0.4},
+            {b"c": 0.5, b"a": 0.5},
+        ]
     ):
         for text, probability in weights.items():
             logits[0, position, id_of[text]] = torch.tensor(probability).log()
