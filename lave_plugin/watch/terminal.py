@@ -40,7 +40,7 @@ def show(console: Console, story: Story, *, step: bool, pace: float) -> None:
             if step and at < frames[-1]:
                 step = _wait(console)
     elif console.is_terminal:
-        with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
+        with Live(console=console, auto_refresh=False) as live:
             for at in frames:
                 live.update(frame(story, at), refresh=True)
                 time.sleep(pace)
@@ -82,7 +82,12 @@ def _model(story: Story, step: dict) -> Text:
     """The block as the model would have it, its proposals underlined, what is lost struck out."""
     favourites = {position: (token, p) for position, token, p in step["favourites"]}
     proposed = {position: token for position, token in step["proposed"]}
-    lost = {(p, token) for fate, p, token, _ in step["events"] if fate in _LOST}
+    after = dict(enumerate(step["after"], step["begin"]))
+    lost = {
+        (position, token)
+        for fate, position, token, _ in step["events"]
+        if fate in _LOST and after[position] != token  # and not taken in the end
+    }
     line = Text()
     for position, token in enumerate(step["before"], step["begin"]):
         shown, probability = favourites.get(position, (proposed.get(position, token), None))
@@ -136,7 +141,7 @@ def _events(story: Story, step: dict) -> RenderableType:
         table.add_row(
             Text(f"{sign} {told.fate}{twice}", style),
             Text(f"{told.first}{to}", "dim"),
-            Text(story.written(told.token), "bold"),
+            Text(story.written(told.token).replace(" ", "·"), "bold"),
             _bar(told.probability),
         )
     return table
