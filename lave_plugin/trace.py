@@ -30,7 +30,8 @@ class Trace:
     - ``begin``: the position of the first one that it tells of, the block's first in the answer;
     - ``before``, ``after``: the ids from there to the block's end, -1 for a mask;
     - ``favourites``: ``[position, id, probability]`` of each mask in the grammar's part: what the
-      model, or what was drawn from it, would have there;
+      model, or what was drawn from it, would have there. Where thinking ends in the step, what
+      stood behind it counts as masked;
     - ``proposed``: ``[position, id]`` of all that the engine's algorithm would write;
     - ``events``: ``[fate, position, id, probability]`` in their order, with a probability of
       ``None`` where none is known; see ``FATES``;
@@ -77,7 +78,7 @@ class Trace:
         """
         candidates, proposals = self._candidates, self._proposals
         heard = [
-            (_as_edit(fate) if before[position] != MASKED else fate, position, token)
+            (_as_edit(fate) if position in proposals.edits else fate, position, token)
             for fate, position, token in self._events
         ]
         self._forget()
@@ -137,7 +138,7 @@ FATES = {
     "replaced": "the most probable that the grammar allows, in place of the model's favourite",
     "recovered": "committed from the witness after refusals, or where nothing else was left",
     "forced": "the grammar leaves no other way",
-    "filled": "an end token behind the end of the answer",
+    "filled": "an end token behind the end of the answer, or what completes it (Con.)",
     "unverified": "committed although nothing vouched for it",
     "thought": "free text, before the grammar begins",
     "refused": "tried, and there is no witness",
@@ -157,7 +158,7 @@ def _unheard(
     after: Sequence[int],
 ) -> Iterable[tuple[str, int, int]]:
     """What the strategy does not tell of: it can be seen in the block."""
-    written = {position for fate, position, _ in heard if fate in _WRITES}
+    written = {position: token for fate, position, token in heard if fate in _WRITES}
     tried = {(position, token) for _, position, token in heard}
     for position, token in proposed.items():
         if after[position] != token and (position, token) not in tried:
@@ -169,7 +170,7 @@ def _unheard(
             yield "taken back", position, before[position]
         elif position < grammar:
             yield "thought", position, after[position]
-        elif position not in written:
+        elif written.get(position) != after[position]:
             yield "filled", position, after[position]
 
 
