@@ -23,7 +23,7 @@ from lave_plugin.canvas import MASKED, Canvas
 from lave_plugin.grammar import room
 from lave_plugin.sampling import Draw
 from lave_plugin.session import Session
-from lave_plugin.strategies.lave import RANKS_IN_RECOVERY, Proposals
+from lave_plugin.strategies.lave import RANKS_IN_RECOVERY, Lave, Proposals
 
 logger = logging.getLogger(__name__)
 
@@ -267,7 +267,7 @@ class _Step:
                     self._ranking(place),
                     self.cutter,
                     self.special[place],
-                    self.logits[place],
+                    self.logits[self.index[place]],
                 )
                 self._step_one(place, candidates)
             except Exception as error:
@@ -290,7 +290,21 @@ class _Step:
         )
         self.errors[place] = error
 
+    def _write_down(self, place: int) -> None:
+        row, strategy = self.rows[place], self.rows[place].session.strategy
+        row.session.trace.end_step(
+            len(row.answer),
+            row.first,
+            int(self.first[place]),
+            np.where(self.owed[place], MASKED, self.before[place]).tolist(),
+            self.canvases[place].tolist(),
+            strategy.witness if isinstance(strategy, Lave) else {},
+        )
+
     def outcome(self) -> Outcome:
+        for place, row in enumerate(self.rows):
+            if row.session.trace is not None:
+                self._write_down(place)
         for place in self.errors:
             end = self.rows[place].session.tokens.vocabulary.end_token
             self.canvases[place] = np.where(self.owed[place], end, self.before[place])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lave_plugin.candidates import Candidates
 from lave_plugin.canvas import Canvas
@@ -18,6 +18,7 @@ from lave_plugin.strategies.posterior import Posterior
 from lave_plugin.strategies.sampled import Sampled
 from lave_plugin.strategies.sequential import Sequential
 from lave_plugin.thinking import Thinking
+from lave_plugin.trace import Trace
 
 if TYPE_CHECKING:
     from lave_plugin.strategies.batched import BatchedLave
@@ -69,6 +70,8 @@ class Session:
         length: tokens of the answer that stand before the frontier.
         thinking: how the request thinks before the grammar begins, if it does.
         begin: tokens of the answer before the grammar begins, ``None`` while it thinks.
+        trace: where its steps are written down, if they are. It then takes them alone, by the
+            reference of its strategy, which decides the same and tells of it.
         batched: whether the strategy takes its steps together with those of other rows
             (``strategies.batched``), instead of by ``step``.
         ended: whether an end token stands before the frontier.
@@ -82,14 +85,18 @@ class Session:
         token_budget: int,
         seed: int = 0,
         thinking: Thinking | None = None,
+        trace: Trace | None = None,
     ) -> None:
         self.tokens = tokens
         self.token_budget = token_budget
         self.thinking = thinking
-        self.batched = _goes_together(tokens, options)
+        self.trace = trace
+        self.batched = trace is None and _goes_together(tokens, options)
         self.strategy: Strategy | BatchedLave = (
             _together(tokens, options) if self.batched else _alone(tokens, options, seed)
         )
+        if trace is not None:
+            self.strategy.counts.listener = trace.hear
         self._name = options.strategy
         self._may_end_invalid = options.strategy in _MAY_END_INVALID
         self.generation = tokens.generation
@@ -154,14 +161,14 @@ class Session:
         """Tokens that the answer may still have behind the frontier."""
         return self.token_budget - self.length
 
-    def facts(self, answer: Sequence[int]) -> dict[str, str | bool | int]:
+    def facts(self, answer: Sequence[int]) -> dict[str, Any]:
         """What there is to say of a finished answer.
 
         ``strategy``; ``complete``, whether it is a sentence of the grammar; the denoising
         ``steps`` that it took; and how many tokens were refused (``refusals``), committed by
         recovery (``recoveries``), forced by the grammar (``forced_tokens``), or committed
         although nothing vouched for them (``unverified``: ``intersection`` alone counts them,
-        ``none`` verifies nothing).
+        ``none`` verifies nothing). And the ``trace``, where there is one.
 
         Args:
             answer: its tokens, up to where it was cut.
@@ -173,7 +180,7 @@ class Session:
             for token in answer[begin:]:
                 state = self.tokens.advance(state, token)
         counts = self.strategy.counts
-        return {
+        facts = {
             "strategy": self._name,
             "complete": self.tokens.is_complete(state),
             "steps": self.steps,
@@ -182,8 +189,13 @@ class Session:
             "forced_tokens": counts.get("forced", 0),
             "unverified": counts.get("unverified", 0),
         }
+        if self.trace is not None:
+            facts["trace"] = self.trace.facts(self.tokens.vocabulary)
+        return facts
 
     def step(self, canvas: Canvas, candidates: Candidates, proposals: Proposals) -> None:
         """One denoising step on ``canvas``, in place (see ``Lave.step``)."""
+        if self.trace is not None:
+            self.trace.expect(candidates, proposals)
         if canvas.masked() or proposals.edits:
             self.strategy.step(self.state, canvas, candidates, proposals)

@@ -2,7 +2,7 @@
 
 import typer
 
-from lave_plugin.cli import bench, check, complete, demo, doctor, explain
+from lave_plugin.cli import bench, check, complete, demo, doctor, explain, watch
 
 app = typer.Typer(
     help="Grammar-constrained decoding for diffusion language models in SGLang.",
@@ -14,6 +14,7 @@ app = typer.Typer(
 
 app.command()(demo.demo)
 app.command()(doctor.doctor)
+app.command()(watch.watch)
 app.command()(check.check)
 app.command()(complete.complete)
 app.command()(explain.explain)

@@ -61,17 +61,7 @@ def demo(
         say(f"No checkpoint in {model or 'this installation'}. Name one: lave demo --model FOLDER")
         raise typer.Exit(2)
 
-    server = Server(
-        model,
-        algorithm="LowConfidence",
-        algorithm_config={"block_size": BLOCK_SIZE, "threshold": THRESHOLD},
-        constrained_decoding="lave",
-        max_running_requests=MAX_RUNNING_REQUESTS,
-        device=device,
-        port=port,
-        log_path=log,
-        on_progress=progress_line(),
-    )
+    server = server_of(model, device=device, port=port, log=log)
     started = time.monotonic()
     try:
         with sigterm_as_exit(), server:
@@ -91,6 +81,23 @@ def demo(
         raise typer.Exit(1) from None
     if any(answer.complaint for answer in bound):
         raise typer.Exit(1)
+
+
+def server_of(
+    model: Path, *, device: str = "cpu", port: int = 0, log: Path | None = None
+) -> Server:
+    """A server of the model that ships, or of one like it."""
+    return Server(
+        model,
+        algorithm="LowConfidence",
+        algorithm_config={"block_size": BLOCK_SIZE, "threshold": THRESHOLD},
+        constrained_decoding="lave",
+        max_running_requests=MAX_RUNNING_REQUESTS,
+        device=device,
+        port=port,
+        log_path=log,
+        on_progress=progress_line(),
+    )
 
 
 def shipped_checkpoint() -> Path | None:

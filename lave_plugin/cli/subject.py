@@ -62,30 +62,17 @@ def subject_of(
     grammar: str | None,
 ) -> Subject:
     """Read and compile the grammar; ends the command with status 2 where that can't be."""
-    given = {
-        "regex": regex,
-        "ebnf": ebnf,
-        "lark": lark,
-        "json_schema": json_schema,
-        "grammar": grammar,
-    }
-    chosen = {kind: text for kind, text in given.items() if text is not None}
-    rest = list(paths or ())
-    if len(chosen) > 1:
-        fail(f"--{' and --'.join(chosen)} are two grammars; give one.".replace("_", "-"))
-    if not chosen and not rest:
-        fail("no grammar: name a file, or use --regex, --ebnf, --lark, --json-schema or --grammar.")
-    if "grammar" in chosen:
-        name = chosen["grammar"]
+    name, kind, text, rest = given_grammar(
+        paths,
+        most_files,
+        regex=regex,
+        ebnf=ebnf,
+        lark=lark,
+        json_schema=json_schema,
+        grammar=grammar,
+    )
+    if kind == "grammar":
         kind, text = shipped(name)
-    elif chosen:
-        ((kind, text),) = chosen.items()
-        name = f"--{kind.replace('_', '-')}"
-    else:
-        name = rest.pop(0)
-        kind, text = read_grammar(Path(name))
-    if len(rest) > most_files:
-        fail(f"one argument too many: {rest[most_files]}.")
     try:
         # As a server has it by default.
         compiled = compile_text(kind, text, LaveOptions.json_max_whitespace)
@@ -96,6 +83,31 @@ def subject_of(
     if automaton.reads_tokens:
         fail(f"{name}: it names or counts tokens, of which only a server with a model knows.")
     return Subject(name, kind, text, normal_form, automaton, rest)
+
+
+def given_grammar(
+    paths: list[str] | None, most_files: int, **given: str | None
+) -> tuple[str, str, str, list[str]]:
+    """Its name, kind and text, and the path arguments that are left.
+
+    Of one that ships the kind is ``grammar`` and the text its name. Ends the command with status
+    2 where there is none, or more than one.
+    """
+    chosen = {kind: text for kind, text in given.items() if text is not None}
+    rest = list(paths or ())
+    if len(chosen) > 1:
+        fail(f"--{' and --'.join(chosen)} are two grammars; give one.".replace("_", "-"))
+    if not chosen and not rest:
+        fail("no grammar: name a file, or use --regex, --ebnf, --lark, --json-schema or --grammar.")
+    if chosen:
+        ((kind, text),) = chosen.items()
+        name = text if kind == "grammar" else f"--{kind.replace('_', '-')}"
+    else:
+        name = rest.pop(0)
+        kind, text = read_grammar(Path(name))
+    if len(rest) > most_files:
+        fail(f"one argument too many: {rest[most_files]}.")
+    return name, kind, text, rest
 
 
 def read_grammar(path: Path) -> tuple[str, str]:

@@ -21,7 +21,6 @@ refuted by then counts as accepted (``counts["undecided"]``): only refutations a
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
@@ -33,6 +32,7 @@ from lave_plugin.lattice import Verdict, find_witness
 from lave_plugin.options import LaveOptions
 from lave_plugin.strategies.lave import RANKS_IN_RECOVERY, Proposals
 from lave_plugin.strategies.none import unverified
+from lave_plugin.strategies.tally import Tally
 
 
 def intersects(tokens: TokenAutomaton, state: int, canvas: Canvas, budget: int) -> Verdict:
@@ -119,7 +119,7 @@ class Intersection:
     def __init__(self, tokens: TokenAutomaton, options: LaveOptions, seed: int = 0) -> None:
         self.tokens = tokens
         self.options = options
-        self.counts: Counter[str] = Counter()
+        self.counts = Tally()
 
     def start_block(self) -> None:
         """Nothing is kept from block to block."""
@@ -161,7 +161,7 @@ class Intersection:
             return
         for position, token in unverified(candidates, proposals).items():
             canvas.tokens[position] = token
-            self.counts["unverified"] += 1
+            self.counts.token("unverified", position, token)
 
     def _accepts(
         self, state: int, canvas: Canvas, candidates: Candidates, position: int, token: int
@@ -173,7 +173,7 @@ class Intersection:
             verdict is Verdict.UNDECIDED and self.options.gaps == "any"
         )
         self.counts["undecided"] += verdict is Verdict.UNDECIDED
-        self.counts["accepted" if accepted else "refused"] += 1
+        self.counts.token("accepted" if accepted else "refused", position, token)
         if not accepted:
             canvas.tokens[position] = MASKED
         return accepted

@@ -20,7 +20,6 @@ This is ``lookahead: guided``; the algorithm as it was published is in ``strateg
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -32,6 +31,7 @@ from lave_plugin.lattice import Verdict, find_witness
 from lave_plugin.options import LaveOptions
 from lave_plugin.strategies.confidence import posterior_marginals
 from lave_plugin.strategies.ends import fill_behind_end
+from lave_plugin.strategies.tally import Tally
 
 RANKS_IN_RECOVERY = 4096
 """How far down the model's ranking recovery looks before it takes the shortest way to finish."""
@@ -73,7 +73,7 @@ class Lave:
         self.options = options
         self.witness: dict[int, int] = {}
         self.forced: set[int] = set()
-        self.counts: Counter[str] = Counter()
+        self.counts = Tally()
 
     def start_block(self) -> None:
         """Forget what was about the block before."""
@@ -155,7 +155,8 @@ class Lave:
                 and self._lookahead(state, canvas, candidates.plausible(self.options.plausibility))
             )
         ):
-            self.counts["accepted"] += len(writes)
+            for position, token in writes.items():
+                self.counts.token("accepted", position, token)
             return True
         canvas.tokens[:] = before
         return False
@@ -209,12 +210,12 @@ class Lave:
             if self._agrees({position: token}) or self._lookahead(
                 state, canvas, choices, fillers=not plausible
             ):
-                self.counts["accepted"] += 1
+                self.counts.token("accepted", position, token)
                 committed, refusals_in_a_row = True, 0
                 posterior = self._posterior(state, canvas, candidates) if constrained else None
             else:
                 canvas.tokens[position] = MASKED
-                self.counts["refused"] += 1
+                self.counts.token("refused", position, token)
                 spent[position] += candidates.probabilities[position][refused[position]]
                 refused[position] += 1
                 refusals_in_a_row += 1
@@ -235,10 +236,10 @@ class Lave:
             before = canvas.tokens[position]
             canvas.tokens[position] = token
             if self._lookahead(state, canvas, choices):
-                self.counts["accepted"] += 1
+                self.counts.token("accepted", position, token)
             else:
                 canvas.tokens[position] = before
-                self.counts["refused"] += 1
+                self.counts.token("refused", position, token)
 
     def _recover(self, state: int, canvas: Canvas, candidates: Candidates) -> None:
         """Commit the leftmost mask: from the witness, or behind it the best token that fits."""
@@ -254,7 +255,7 @@ class Lave:
                 canvas.left_after(position),
                 candidates.by_rank(position, RANKS_IN_RECOVERY),
             )
-        self.counts["recovered"] += 1
+        self.counts.token("recovered", position, canvas.tokens[position])
 
     def _commit_forced(self, state: int, canvas: Canvas, candidates: Candidates) -> None:
         """Commit what the grammar leaves no choice about, from the first mask on.
@@ -277,7 +278,7 @@ class Lave:
                     canvas.tokens[position] = MASKED
                     return
                 self.forced.add(position)
-                self.counts["forced"] += 1
+                self.counts.token("forced", position, token)
             here = self.tokens.advance(here, canvas.tokens[position])
 
     def _forced_token(self, state: int, position: int, candidates: Candidates) -> int | None:

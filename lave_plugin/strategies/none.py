@@ -8,7 +8,6 @@ end invalid: that is what the baseline is there to show.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 from lave_plugin.candidates import Candidates
@@ -16,6 +15,7 @@ from lave_plugin.canvas import Canvas
 from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.options import LaveOptions
 from lave_plugin.strategies.lave import Proposals
+from lave_plugin.strategies.tally import Tally
 
 
 class Unconstrained:
@@ -27,7 +27,7 @@ class Unconstrained:
 
     def __init__(self, tokens: TokenAutomaton, options: LaveOptions, seed: int = 0) -> None:
         self.tokens = tokens
-        self.counts: Counter[str] = Counter()
+        self.counts = Tally()
 
     def start_block(self) -> None:
         """Nothing is kept from block to block."""
@@ -37,10 +37,9 @@ class Unconstrained:
     ) -> None:
         """One denoising step, in place; commits at least one token where one is masked."""
         edits = {p: token for p, token in proposals.edits.items() if self._may_stand(token)}
-        writes = {**unverified(candidates, proposals), **edits}
-        for position, token in writes.items():
+        for position, token in {**unverified(candidates, proposals), **edits}.items():
             canvas.tokens[position] = token
-        self.counts["accepted"] += len(writes)
+            self.counts.token("accepted", position, token)
 
     def _may_stand(self, token: int) -> bool:
         return token in self.tokens.special_tokens or (

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterator
 
 from lave_plugin.candidates import Candidates
@@ -22,6 +21,7 @@ from lave_plugin.regular import ClassLayers
 from lave_plugin.strategies.ends import fill_behind_end
 from lave_plugin.strategies.lave import Proposals
 from lave_plugin.strategies.sequential import commit_leftmost
+from lave_plugin.strategies.tally import Tally
 
 _LEAST = 1e-12
 """Probability below which tokens are not told apart."""
@@ -44,7 +44,7 @@ class OnLayers(ABC):
         self.tokens = tokens
         self.options = options
         self.filling: dict[int, int] = {}
-        self.counts: Counter[str] = Counter()
+        self.counts = Tally()
         self.cut = 0.0
 
     def start_block(self) -> None:
@@ -70,7 +70,7 @@ class OnLayers(ABC):
                 canvas.tokens[masked[0]] = self.filling[masked[0]]
             else:  # nothing but a prefix is committed: no filling has been there to keep
                 commit_leftmost(self.tokens, state, canvas, masked[0], candidates)
-            self.counts["recovered"] += 1
+            self.counts.token("recovered", masked[0], canvas.tokens[masked[0]])
         fill_behind_end(self.tokens.vocabulary, canvas)
 
     @abstractmethod
@@ -91,8 +91,8 @@ class OnLayers(ABC):
         filling, positions = self._choose(lattice, proposals)
         for position in positions:
             canvas.tokens[position] = filling.tokens[position]
+            self.counts.token("accepted", position, filling.tokens[position])
         self.filling = filling.tokens
-        self.counts["accepted"] += len(positions)
         return True
 
     def _lattices(self, state: int, canvas: Canvas, candidates: Candidates) -> Iterator[Lattice]:

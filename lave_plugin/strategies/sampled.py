@@ -39,7 +39,6 @@ Where the engine or this plugin sets it another task:
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from lave_plugin.candidates import Candidates
@@ -50,6 +49,7 @@ from lave_plugin.options import LaveOptions
 from lave_plugin.strategies.ends import fill_behind_end
 from lave_plugin.strategies.lave import Proposals
 from lave_plugin.strategies.sequential import commit_leftmost
+from lave_plugin.strategies.tally import Tally
 
 
 class Sampled:
@@ -67,7 +67,7 @@ class Sampled:
         self.tokens = tokens
         self.options = options
         self.cache: dict[int, int] = {}
-        self.counts: Counter[str] = Counter()
+        self.counts = Tally()
         self._random = random.Random(seed)  # the request's seed, so that all ranks draw the same
 
     def start_block(self) -> None:
@@ -98,7 +98,7 @@ class Sampled:
                 return
             if self.cache.get(position) == token:
                 canvas.tokens[position] = token
-                self.counts["accepted"] += 1
+                self.counts.token("accepted", position, token)
                 self.counts["cached"] += 1
                 committed, refused_in_a_row = True, 0
             elif self._verify(state, canvas, marginals, position, token):
@@ -123,10 +123,10 @@ class Sampled:
             filling = dict(zip(masks, chosen, strict=True))
             if extends(self.tokens, state, canvas, filling):
                 self.cache = filling
-                self.counts["accepted"] += 1
+                self.counts.token("accepted", position, token)
                 return True
         canvas.tokens[position] = before
-        self.counts["refused"] += 1
+        self.counts.token("refused", position, token)
         return False
 
     def _recover(self, state: int, canvas: Canvas, candidates: Candidates) -> None:
@@ -136,7 +136,8 @@ class Sampled:
             canvas.tokens[position] = self.cache[position]
         if masks and not cached:
             commit_leftmost(self.tokens, state, canvas, masks[0], candidates)
-        self.counts["recovered"] += len(cached) or bool(masks)
+        for position in cached or masks[:1]:
+            self.counts.token("recovered", position, canvas.tokens[position])
 
 
 class _Marginals:

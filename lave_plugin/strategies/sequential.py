@@ -9,14 +9,13 @@ Edits of committed tokens are not taken.
 
 from __future__ import annotations
 
-from collections import Counter
-
 from lave_plugin.candidates import Candidates
 from lave_plugin.canvas import Canvas
 from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.options import LaveOptions
 from lave_plugin.strategies.ends import fill_behind_end
 from lave_plugin.strategies.lave import RANKS_IN_RECOVERY, Proposals, best_fitting
+from lave_plugin.strategies.tally import Tally
 
 
 class Sequential:
@@ -29,7 +28,7 @@ class Sequential:
 
     def __init__(self, tokens: TokenAutomaton, options: LaveOptions, seed: int = 0) -> None:
         self.tokens = tokens
-        self.counts: Counter[str] = Counter()
+        self.counts = Tally()
 
     def start_block(self) -> None:
         """Nothing is kept from block to block."""
@@ -44,7 +43,7 @@ class Sequential:
         position = masked[0]
         token = commit_leftmost(self.tokens, state, canvas, position, candidates)
         favourite = token == candidates.tokens[position][0]
-        self.counts["accepted" if favourite else "replaced"] += 1
+        self.counts.token("accepted" if favourite else "replaced", position, token)
         fill_behind_end(self.tokens.vocabulary, canvas)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Protocol
 
 from lave_plugin.candidates import Candidates
 from lave_plugin.canvas import Canvas
 from lave_plugin.strategies.lave import Proposals
+from lave_plugin.strategies.tally import Tally
 
 
 class Strategy(Protocol):
@@ -17,7 +17,7 @@ class Strategy(Protocol):
         counts: what became of the tokens, by name.
     """
 
-    counts: Counter[str]
+    counts: Tally
 
     def start_block(self) -> None:
         """Forget what was about the block before."""

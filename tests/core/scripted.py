@@ -20,6 +20,7 @@ from lave_plugin.options import LaveOptions
 from lave_plugin.sampling import Sampling, draw
 from lave_plugin.session import Session
 from lave_plugin.thinking import Thinking
+from lave_plugin.trace import Trace
 
 END, MASK_ID = 0, 1
 PIECES = [b"aa", b"ab", b"ba", b"abc", b"cc", b'":', b'{"', b'"}', b"true", b"1,", b"[1", b" a"]
@@ -114,9 +115,10 @@ class ScriptedEngine:
         budget: int,
         prompt_tail: int = 0,
         thinking: Thinking | None = None,
+        trace: Trace | None = None,
     ) -> tuple[list[int], Session, int]:
         """Decode one request. Returns its tokens, cut at ``budget``, its session and steps."""
-        session = Session(tokens, self.options, budget, thinking=thinking)
+        session = Session(tokens, self.options, budget, thinking=thinking, trace=trace)
         answer: list[int] = []
         first, steps = prompt_tail, 0
         while not session.ended and len(answer) < budget:

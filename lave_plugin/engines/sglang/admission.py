@@ -16,11 +16,13 @@ from lave_plugin.engines.sglang.parameters import (
     options_of,
     own_constraint,
     seed_of,
+    wants_trace,
 )
 from lave_plugin.grammar import composition
 from lave_plugin.grammar.vocabulary import UNSPELLABLE
 from lave_plugin.options import InvalidOptions
 from lave_plugin.session import Session
+from lave_plugin.trace import Trace
 
 logger = logging.getLogger(__name__)
 
@@ -184,6 +186,7 @@ def open_session(scheduler, request, constraint: LaveGrammar | None) -> str | No
         )
     try:
         options = options_of(request, scheduler.dllm_config.lave_options)
+        trace = Trace() if wants_trace(request) else None
     except InvalidOptions as error:
         return str(error)
     stop_tokens = frozenset(request.sampling_params.stop_token_ids or ())
@@ -227,7 +230,7 @@ def open_session(scheduler, request, constraint: LaveGrammar | None) -> str | No
             f"{limit} is too small: a shortest answer that {field} allows takes {needed} "
             f"tokens, {included}, and {budget} are left. Allow at least {needed}."
         )
-    session = Session(tokens, options, budget, seed_of(request), thinking)
+    session = Session(tokens, options, budget, seed_of(request), thinking, trace)
     constraint.open_session(request, session)
     # The engine asks the request's grammar whether the answer has ended; its wrapper for
     # thinking would have to be told every token to know.

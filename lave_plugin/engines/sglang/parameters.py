@@ -52,21 +52,34 @@ def options_of(request: Any, of_server: LaveOptions) -> LaveOptions:
     the method is the server's.
 
     Raises:
-        InvalidOptions: for anything else under ``lave`` but a constraint, and for a strategy that
-            is none.
+        InvalidOptions: for anything else under ``lave`` but a constraint and ``trace``, and for a
+            strategy that is none.
     """
     constraints = (*_CONSTRAINTS, *_COMPOSED)
-    chosen = {name: value for name, value in _of_lave(request).items() if name not in constraints}
+    others = (*constraints, "trace")
+    chosen = {name: value for name, value in _of_lave(request).items() if name not in others}
     if unknown := sorted(str(name) for name in chosen if name != "strategy"):
         raise InvalidOptions(
             f"custom_params: lave.{unknown[0]} is nothing that a request can choose; it can "
-            f"choose lave.strategy, lave.{', lave.'.join(constraints)}, and the rest stands in "
+            f"choose lave.strategy, lave.{', lave.'.join(others)}, and the rest stands in "
             "the server's --dllm-algorithm-config."
         )
     try:
         return replace(of_server, **chosen)
     except InvalidOptions as error:
         raise InvalidOptions(f"custom_params: {error}") from None
+
+
+def wants_trace(request: Any) -> bool:
+    """Whether a request asks for its steps with ``custom_params: {"lave": {"trace": true}}``.
+
+    Raises:
+        InvalidOptions: for anything but true and false.
+    """
+    asked = _of_lave(request).get("trace", False)
+    if not isinstance(asked, bool):
+        raise InvalidOptions(f"custom_params: lave.trace must be true or false, got {asked!r}.")
+    return asked
 
 
 _COMPOSED = ("all_of", "template")
