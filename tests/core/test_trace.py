@@ -121,9 +121,17 @@ def test_thinking_is_told_apart_and_what_it_takes_back_is_told(engine, length):
     answer, _, _ = decode("keys", {**engine, "edits": False}, trace, thinking)
     check(trace.steps)
     begin = thinking.behind_end(answer)
+    too_far = set()  # thought, and then an end came to stand before it
     for step in trace.steps:
         for fate, position, *_ in step["events"]:
-            assert fate == "taken back" or (fate == "thought") == (position < begin)
+            if fate == "taken back":
+                assert position >= begin
+                too_far.discard(position)
+            elif fate == "thought" and position >= begin:
+                too_far.add(position)
+            else:
+                assert (fate == "thought") == (position < begin)
+    assert not too_far
 
 
 def test_one_step_as_it_is_told():
