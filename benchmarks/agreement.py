@@ -31,8 +31,8 @@ from comparison.grammars import GRAMMARS
 from comparison.pair import BYTES, Pair, compiler_for
 from comparison.schemas import TRIVIAL, construction_of, judge_schemas
 from tqdm import tqdm
-from vocabularies import read_vocabulary, synthetic_vocabulary
 
+from lave_plugin.bench.synthetic.vocabularies import read_vocabulary, synthetic_vocabulary
 from lave_plugin.grammar.implementation import states_of_text
 from lave_plugin.grammar.vocabulary import Vocabulary
 

@@ -28,13 +28,14 @@ from typing import Annotated
 import requests
 import torch
 import typer
-from replay import Cell, Replay, slice_of
 from rich.console import Console
 from rich.table import Table
-from tasks import tasks
 from tqdm import tqdm
-from vocabularies import read_vocabulary, synthetic_vocabulary
 
+from lave_plugin.bench.replay.benchmark import Cell, Replay
+from lave_plugin.bench.replay.decoding import slice_of
+from lave_plugin.bench.replay.references import tasks
+from lave_plugin.bench.synthetic.vocabularies import read_vocabulary, synthetic_vocabulary
 from lave_plugin.demo.checks import json_schema
 from lave_plugin.demo.records import Sample, held_out
 from lave_plugin.demo.requests import CHAT

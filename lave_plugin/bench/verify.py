@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -24,7 +24,7 @@ from typing import Any
 import xgrammar
 
 from lave_plugin.bench.lookahead import beams, guided
-from lave_plugin.bench.lookahead.rows import RowMaker
+from lave_plugin.bench.lookahead.rows import Row, RowMaker
 from lave_plugin.bench.lookahead.sampled import SampledLookahead
 from lave_plugin.bench.results import Results
 from lave_plugin.bench.synthetic.subjects import SUBJECTS, Subject
@@ -36,6 +36,7 @@ from lave_plugin.grammar.text_compiler import text_compiler
 from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.grammar.vocabulary import Vocabulary
 from lave_plugin.lattice import Verdict
+from lave_plugin.options import LaveOptions
 
 MASKED = (0.2, 0.5)
 TEXTS = 300
@@ -62,11 +63,14 @@ class Size:
         Of a cell of cost.
     rows
         Of a cell of peers.
+    budget
+        Nodes of the lattice that our lookahead may visit on a row.
     """
 
     batch_rows: tuple[int, ...]
     batches: int
     rows: int
+    budget: int = LaveOptions.search_budget
 
 
 FULL = Size(batch_rows=(1, 8, 64), batches=100, rows=1000)
@@ -146,16 +150,16 @@ class VerifyBenchmark:
         cold, following, warm, ratios, verdicts = [], [], [], [], []
         for batch in range(self.size.batches):
             rows = [maker.row(cell.masked) for _ in range(cell.batch_rows)]
-            cold.append(guided.search(self._states(rules), rows)[0])
-            elapsed, found = guided.search(used, rows)
+            cold.append(self._search(self._states(rules), rows)[0])
+            elapsed, found = self._search(used, rows)
             following.append(elapsed)
             verdicts += found
-            again = [guided.search(used, rows)[0] for _ in range(3)]
+            again = [self._search(used, rows)[0] for _ in range(3)]
             warm.append(statistics.median(again))
             if both and batch < PYTHON_BATCHES:
-                if guided.search(python, rows)[1] != found:
+                if self._search(python, rows)[1] != found:
                     raise AssertionError(f"{cell.key}: Python and C++ disagree")
-                ratios.append(guided.search(python, rows)[0] / min(again))
+                ratios.append(self._search(python, rows)[0] / min(again))
         return {
             "batches": self.size.batches,
             "cold_ms": quantiles(cold),
@@ -165,6 +169,9 @@ class VerifyBenchmark:
             "found": verdicts.count(Verdict.ALIVE) / len(verdicts),
             "states": used.automaton.state_count,
         }
+
+    def _search(self, tokens: TokenAutomaton, rows: list[Row]) -> tuple[float, list[Verdict]]:
+        return guided.search(tokens, rows, self.size.budget)
 
     def _states(self, rules: RuleAutomata) -> TokenAutomaton:
         return states_over(states_of(rules), self.vocabulary)
@@ -191,7 +198,7 @@ class VerifyBenchmark:
 
         for _ in range(self.size.rows):
             row = maker.row(cell.masked)
-            elapsed, (verdict,) = guided.search(tokens, [row])
+            elapsed, (verdict,) = self._search(tokens, [row])
             note("guided", elapsed, verdict == Verdict.ALIVE)
             drawn = sampled.search(row, rng)
             firsts.append(drawn.first)
@@ -258,11 +265,3 @@ def found_by_samples(firsts: Sequence[int | None], most: int) -> list[float]:
         sum(first is not None and first <= samples for first in firsts) / len(firsts)
         for samples in range(1, most + 1)
     ]
-
-
-def curves(results: Results, masked: float) -> dict[str, tuple[list[float], Mapping[str, Any]]]:
-    """By grammar: what ``found_by_samples`` says, and the ways beside it."""
-    return {
-        entry["grammar"]: (entry["found_by_samples"], entry["ways"])
-        for entry in results.all(kind="peers", masked=masked)
-    }

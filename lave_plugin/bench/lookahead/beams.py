@@ -147,9 +147,7 @@ def _grammar_of(subject: Subject) -> str:
     # llguidance has a lexer, to which a name with the blanks behind it is longer than a keyword:
     # so the blanks are ignored, as is usual in Lark.
     blanks = "|".join(subject.blanks)
-    rules = [
-        rule for rule in subject.source.splitlines() if not re.match(rf"({blanks}) ::=", rule)
-    ]
+    rules = [rule for rule in subject.source.splitlines() if not re.match(rf"({blanks}) ::=", rule)]
     dense = re.sub(rf"(?<=\()({blanks}) | ({blanks})\b", "", "\n".join(rules))
     dense = re.sub(r'"(\w+) "', r'"\1"', dense)
     ignored = "BLANKS: /[ \\n\\t]+/\n%ignore BLANKS\n"

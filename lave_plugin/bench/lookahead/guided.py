@@ -11,8 +11,9 @@ from lave_plugin.canvas import Canvas
 from lave_plugin.grammar.automaton import DEAD
 from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.lattice import Verdict, find_witness
+from lave_plugin.options import LaveOptions
 
-BUDGET, TOKENS_LEFT = 512, 400
+TOKENS_LEFT = 400
 
 
 def state_behind(tokens: TokenAutomaton, prefix: list[int]) -> int:
@@ -32,7 +33,7 @@ def state_behind(tokens: TokenAutomaton, prefix: list[int]) -> int:
 
 
 def search(
-    tokens: TokenAutomaton, rows: list[Row], budget: int = BUDGET
+    tokens: TokenAutomaton, rows: list[Row], budget: int = LaveOptions.search_budget
 ) -> tuple[float, list[Verdict]]:
     """Milliseconds of the lookahead for all rows, and the verdicts; the states may be of C++."""
     reference = isinstance(tokens, TokenAutomaton)

@@ -223,10 +223,11 @@ class ReplayBenchmark:
 # --- summary ------------------------------------------------------------------------------
 
 
-def guided_failures(results: Results) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Guided answers that are cut, or not of their grammar, each behind its cell."""
+def guided_failures(results: Results) -> list[str]:
+    """Guided answers that are cut, or not of their grammar, each with its cell."""
     return [
-        (entry, failure)
+        f"{entry['task']} at accuracy {entry['accuracy']:g}, threshold {entry['threshold']:g}, "
+        f"budget {entry['budget']}: {failure}"
         for entry in results.all(mode="guided")
         for failure in entry["failures"]
         if not failure["wider"]

@@ -66,21 +66,20 @@ class Task:
         """The first ``count`` requests whose references can be given; None is one that can't be
         served."""
         usable: list[Request] = []
-        number = 0
-        for number, request in enumerate(offered, 1):
+        looked_at = 0
+        for request in offered:
+            looked_at += 1
             if request is not None and _can_be_given(request):
                 usable.append(request)
             if len(usable) == count:
                 break
-        return cls(name, usable, number)
+        return cls(name, usable, looked_at)
 
 
 def _can_be_given(request: Request) -> bool:
     text = request.reference
     return (
-        len(text) <= LONGEST
-        and request.in_grammar(text)
-        and request.check(text.decode()) is None
+        len(text) <= LONGEST and request.in_grammar(text) and request.check(text.decode()) is None
     )
 
 
@@ -156,9 +155,7 @@ def _made_records(count: int, seed: int) -> Iterator[Request | None]:
 
 def _by_schema(name: str, schema: Any, answer: str) -> Request | None:
     try:
-        compiled = compile_text(
-            "json_schema", json.dumps(schema), LaveOptions.json_max_whitespace
-        )
+        compiled = compile_text("json_schema", json.dumps(schema), LaveOptions.json_max_whitespace)
     except UnsupportedGrammar:
         return None
     return Request(name, answer.encode(), compiled, json_schema(schema))

@@ -1,1 +1,1 @@
-"""What benchmarks are made of where there is no data and no model: vocabularies, texts, marginals."""
+"""What benchmarks use where there are no data and no model: vocabularies, texts, marginals."""

@@ -5,7 +5,6 @@ import random
 from pathlib import Path
 
 from lave_plugin.bench.synthetic.subjects import WORDS
-
 from lave_plugin.grammar.vocabulary import Vocabulary
 
 LONGEST_TOKEN = 24
