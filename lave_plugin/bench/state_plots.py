@@ -25,25 +25,28 @@ def _lookaheads(results: Results, folder: Path) -> Path:
     import matplotlib.pyplot as plt
 
     entries = results.all(kind="peers", masked=HALF)
-    figure, axes = plt.subplots(1, 2, figsize=(10, 0.8 + 0.7 * len(entries)), layout="constrained")
+    figure, axes = plt.subplots(
+        1, 2, figsize=(9, 1.2 + 0.7 * len(entries)), sharey=True, layout="constrained"
+    )
     height = 0.8 / len(WAYS)
     for number, (way, colour) in enumerate(WAYS.items()):
-        measured = [(at, entry["ways"][way]) for at, entry in enumerate(entries)
-                    if way in entry["ways"]]  # fmt: skip
-        places = [at + (number - len(WAYS) / 2 + 0.5) * height for at, _ in measured]
+        measured = [
+            (at + (number - len(WAYS) / 2 + 0.5) * height, entry["ways"][way])
+            for at, entry in enumerate(entries)
+            if way in entry["ways"]
+        ]
+        places = [place for place, _ in measured]
         median = [found["ms"]["p50"] for _, found in measured]
         above = [found["ms"]["p90"] - found["ms"]["p50"] for _, found in measured]
-        axes[0].barh(places, median, height, label=way, color=colour,
-                     xerr=[[0.0] * len(above), above], error_kw={"lw": 0.8})  # fmt: skip
+        spread = {"xerr": [[0.0] * len(above), above], "error_kw": {"lw": 0.8}}
+        axes[0].barh(places, median, height, label=way, color=colour, **spread)
         axes[1].barh(places, [100 * found["found"] for _, found in measured], height, color=colour)
-    for axis in axes:
-        axis.set_yticks(range(len(entries)), [entry["grammar"] for entry in entries])
-        axis.invert_yaxis()
-    axes[1].set_yticks(range(len(entries)), [""] * len(entries))
+    axes[0].set_yticks(range(len(entries)), [entry["grammar"] for entry in entries])
+    axes[0].invert_yaxis()
     axes[0].set_xscale("log")
     axes[0].set_xlabel("ms a row, median and p90")
     axes[1].set_xlabel("witnesses found, %")
-    axes[0].legend(frameon=False, loc="lower center", bbox_to_anchor=(1.0, 1.0), ncols=len(WAYS))
+    figure.legend(frameon=False, loc="outside upper center", ncols=len(WAYS))
     return save(figure, folder, results.path.stem)
 
 

@@ -182,8 +182,8 @@ class Size:
     slice: int
 
 
-FULL = Size(requests=12, accuracies=(0.5, 0.7, 0.85, 0.95), thresholds=(0.7, 0.95), slice=8192)
-QUICK = Size(requests=4, accuracies=(0.5, 0.9), thresholds=(0.7,), slice=4096)
+FULL = Size(requests=8, accuracies=(0.5, 0.7, 0.85, 0.95), thresholds=(0.7, 0.95), slice=4096)
+QUICK = Size(requests=2, accuracies=(0.5, 0.9), thresholds=(0.7,), slice=4096)
 
 
 class ReplayBenchmark:
