@@ -101,11 +101,13 @@ def tasks(data: Path | None, count: int, seed: int) -> list[Task]:
     NoSuchTasks
         The folder has none of the files, or a line lacks a field.
     """
+    # Without lark there is no judge of SMILES.
+    smiles = [Task.of("SMILES", _molecules(seed), count)] if molecules.can_judge() else []
     if data is None:
         return [
             Task.of("JSON", _made_records(count, seed), count),
             Task.of("C++", _made_programs(count, seed), count),
-            Task.of("SMILES", _molecules(seed), count),
+            *smiles,
         ]
     readers = {
         "json_bench.jsonl": ("JSON", _json_bench),
@@ -120,7 +122,7 @@ def tasks(data: Path | None, count: int, seed: int) -> list[Task]:
             found.append(Task.of(name, _read(path, name, read, seed), count))
     if not found:
         raise NoSuchTasks(f"{data} holds none of {', '.join(readers)}.")
-    return [*found, Task.of("SMILES", _molecules(seed), count)]
+    return [*found, *smiles]
 
 
 def _read(path: Path, task: str, read, seed: int) -> Iterator[Request | None]:

@@ -4,6 +4,7 @@ It follows the OpenSMILES specification but for what no context-free grammar say
 come in pairs, that valences hold.
 """
 
+import importlib.util
 from functools import cache
 
 ELEMENTS = (
@@ -72,6 +73,11 @@ MOLECULES = {
     "acetylcholine": "CC(=O)OCC[N+](C)(C)C",
     "methionine": "CSCC[C@@H](C(=O)O)N",
 }
+
+
+def can_judge() -> bool:
+    """Whether lark is installed."""
+    return importlib.util.find_spec("lark") is not None
 
 
 @cache
