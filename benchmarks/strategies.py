@@ -3,22 +3,25 @@
     python benchmarks/strategies.py [--quick] [--json OUT]
     python benchmarks/strategies.py --skip-engine --data DIR --vocabulary qwen.tiktoken
 
-Engine: held-out extraction prompts under their JSON schemas on one server, LowConfidence at
+Engine: 100 held-out extraction prompts under their JSON schemas on one server, LowConfidence at
 threshold 0.7, greedy, eight at a time; each request chooses its strategy. `ms` is the time of a
 strategy's run over its steps: what a step costs one of eight rows, forward pass included. Without
 a constraint the engine tells no steps.
 
-Replay: the simulated dLLM of benchmarks/replay.py, which says what the columns are, at accuracies
-of 0.5 and 0.9 (`--quick`: 0.5, and no C++) and ample budgets; here the strategies' other forms
-stand as well. `ms` is a row's part of a step without the model.
+Replay: the simulated dLLM of `lave bench replay` (lave_plugin/bench/replay/benchmark.py says what
+the columns are), six answers of each task at accuracies of 0.5 and 0.9 and ample budgets; here the
+strategies' other forms stand as well. `ms` is a row's part of a step without the model.
+
+On two cores that have nothing else to do it takes four minutes or five, most of it for C++ in
+replay; `--quick` (eight prompts; two answers at 0.5, no C++) less than 50 s.
 
 An answer fails for one reason: `cut` at its budget, or what its judge says of it.
 """
 
 import json
-import random
 import time
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -28,13 +31,14 @@ from typing import Annotated
 import requests
 import torch
 import typer
-from replay import Cell, Replay, slice_of
 from rich.console import Console
 from rich.table import Table
-from tasks import tasks
 from tqdm import tqdm
-from vocabularies import read_vocabulary, synthetic_vocabulary
 
+from lave_plugin.bench.replay.benchmark import Cell, Replay
+from lave_plugin.bench.replay.decoding import slice_of
+from lave_plugin.bench.replay.references import tasks
+from lave_plugin.bench.synthetic.vocabularies import read_vocabulary, synthetic_vocabulary
 from lave_plugin.demo.checks import json_schema
 from lave_plugin.demo.records import Sample, held_out
 from lave_plugin.demo.requests import CHAT
@@ -43,6 +47,8 @@ from lave_plugin.grammar.vocabulary import Vocabulary
 from lave_plugin.options import LaveOptions
 
 AT_ONCE = 8
+SLICE = 4096
+"""Tokens of the replay's vocabulary."""
 IN_ENGINE = (None, "none", "sequential", "intersection", "map", "posterior", "lave")
 IN_REPLAY = {
     "no constraint": None,
@@ -126,36 +132,29 @@ def count_answer(row: Row, sample: Sample, answer: dict) -> None:
 
 
 def in_replay(
+    names: Sequence[str],
     count: int,
-    accuracies: list[float],
-    left_out: str | None,
+    accuracies: Sequence[float],
     data: Path | None,
     vocabulary: Path | None,
     seed: int,
 ) -> list[Row]:
-    """All forms of the strategies with the simulated model."""
+    """All forms of the strategies with the simulated model, on the tasks of these names."""
     spelled = read_vocabulary(vocabulary) if vocabulary else synthetic_vocabulary()
-    every_task = tasks(data, count, seed)
-    references = [request.reference for task in every_task for request in task.requests]
+    chosen = [task for task in tasks(data, count, seed) if task.name in names]
+    references = [request.reference for task in chosen for request in task.requests]
     whole = Vocabulary([*spelled, b""], [len(spelled)])
-    replay = Replay(slice_of(whole, 4096, references, seed), every_task, AT_ONCE, seed, IN_REPLAY)
-    chosen = {
-        task.name: random.Random(f"{seed} {task.name}").sample(
-            task.requests, min(count, len(task.requests))
-        )
-        for task in every_task
-        if task.name != left_out
-    }
+    sliced = slice_of(whole, SLICE, references, seed)
+    replay = Replay(sliced, chosen, batch=AT_ONCE, seed=seed, modes=IN_REPLAY)
     rows = []
-    total = len(IN_REPLAY) * len(accuracies) * sum(map(len, chosen.values()))
+    total = len(IN_REPLAY) * len(accuracies) * sum(len(task.requests) for task in chosen)
     with tqdm(total=total, desc="replay", unit="answer") as bar:
-        for task, of_task in chosen.items():
+        for task in chosen:
             for mode, options in IN_REPLAY.items():
-                row = Row("replay", task, mode, steps=0)
+                row = Row("replay", task.name, mode, steps=0)
                 times = []
                 for accuracy in accuracies:
-                    cell = Cell(task, accuracy, 0.7, "ample", mode)
-                    replay.cell(cell, of_task, bar)
+                    cell = replay.run(Cell(task.name, accuracy, 0.7, "ample", mode), bar.update)
                     row.requests += cell.requests
                     row.exact += cell.exact
                     row.steps += cell.steps
@@ -210,11 +209,12 @@ def main(
     torch.set_num_threads(1)
     rows = []
     if not skip_engine:
-        rows += in_engine(16 if quick else 100, seed)
+        rows += in_engine(8 if quick else 100, seed)
     if not skip_replay:
-        accuracies = [0.5] if quick else [0.5, 0.9]
-        left_out = "C++" if quick else None
-        rows += in_replay(2 if quick else 12, accuracies, left_out, data, vocabulary, seed)
+        names = ("JSON", "SMILES") if quick else ("JSON", "C++", "SMILES")
+        accuracies = (0.5,) if quick else (0.5, 0.9)
+        count = 2 if quick else 6
+        rows += in_replay(names, count, accuracies, data, vocabulary, seed)
     Console(width=150).print(table_of(rows))
     if out is not None:
         out.write_text(json.dumps([vars(row) for row in rows], indent=1))

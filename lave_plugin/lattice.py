@@ -97,7 +97,7 @@ def find_witness(
     it is stuck it goes back, but not to the last choice, which is seldom the one to blame:
     a node ranks by its position less ``DISCREPANCY`` for each time that the way on from it,
     or to it, departs from the first token that fits (limited discrepancy search, Harvey and
-    Ginsberg 1995). ``benchmarks/verification.py`` has the figures.
+    Ginsberg 1995). ``lave bench verify`` has the figures.
 
     A (position, state) is entered once, since equal states have the same future. So
     without a budget the search ends, and a refutation is exact over the candidates.

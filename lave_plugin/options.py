@@ -69,8 +69,8 @@ class LaveOptions:
     vocabulary. With more it weighs the candidates, as always with 0."""
     posterior: Posterior = "mar"
     """What ``posterior`` commits. ``mar``: the tokens with the highest posterior marginals.
-    ``mf``: those that the model likes best of the tokens that the grammar still allows, which
-    it only filters. ``draws``: a block drawn from the posterior."""
+    ``mf``: those that the model itself is surest of, among the tokens that some filling has.
+    ``draws``: a block drawn from the posterior."""
     sampler: Sampler = "chain"
     """How ``draws`` draws over the whole vocabulary: token by token, or by the ``tree`` of
     logarithmic depth on the device of the logits, where a layer has at most 1,024 states."""

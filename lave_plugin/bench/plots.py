@@ -5,12 +5,10 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from lave_plugin.bench import paper, serve
+from lave_plugin.bench import paper, serve, state_plots
+from lave_plugin.bench.figure import COLOURS, save
 from lave_plugin.bench.results import Results
 from lave_plugin.bench.variants import TABLES
-
-COLOURS = {"off": "#777777", "free": "#2b6cb0", "constrained": "#c05621"}
-FORMATS = ("svg", "png")
 
 
 def can_plot() -> bool:
@@ -28,18 +26,10 @@ def plot(results: Results, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     if results.benchmark == "serve":
         return [_throughput(results, folder), _share(results, folder)]
+    if results.benchmark != "paper":
+        return state_plots.PLOTS[results.benchmark](results, folder)
     sweeps = any(variant.at is not None for variant in TABLES[results.options["table"]])
     return [(_sweep if sweeps else _scores)(results, folder)]
-
-
-def _save(figure, folder: Path, name: str) -> Path:
-    import matplotlib.pyplot as plt
-
-    for kind in FORMATS:
-        metadata = {"Date": None} if kind == "svg" else None
-        figure.savefig(folder / f"{name}.{kind}", dpi=120, metadata=metadata)
-    plt.close(figure)
-    return folder / f"{name}.svg"
 
 
 def _throughput(results: Results, folder: Path) -> Path:
@@ -78,7 +68,7 @@ def _throughput(results: Results, folder: Path) -> Path:
         axis.set_xlabel("requests in flight")
     axes[0][0].set_ylabel("output tokens/s")
     axes[0][-1].legend(frameon=False)
-    return _save(figure, folder, results.path.stem)
+    return save(figure, folder, results.path.stem)
 
 
 def _share(results: Results, folder: Path) -> Path:
@@ -94,7 +84,7 @@ def _share(results: Results, folder: Path) -> Path:
     axis.set_xlabel("constrained rows in the step")
     axis.set_ylabel("verification, ms a step")
     axis.set_ylim(bottom=0)
-    return _save(figure, folder, f"{results.path.stem}-verification")
+    return save(figure, folder, f"{results.path.stem}-verification")
 
 
 def _scores(results: Results, folder: Path) -> Path:
@@ -125,7 +115,7 @@ def _scores(results: Results, folder: Path) -> Path:
         times.set_yticks(places, [""] * len(mine))
         times.invert_yaxis()
         times.set_xlabel("mean seconds an answer")
-    return _save(figure, folder, results.path.stem)
+    return save(figure, folder, results.path.stem)
 
 
 def _sweep(results: Results, folder: Path) -> Path:
@@ -150,4 +140,4 @@ def _sweep(results: Results, folder: Path) -> Path:
     for axis in axes:
         axis.set_xlabel(results.options["table"])
         axis.legend(frameon=False)
-    return _save(figure, folder, results.path.stem)
+    return save(figure, folder, results.path.stem)

@@ -94,7 +94,6 @@ THRESHOLDS = (0.5, 0.7, 0.85, 0.95, 1.0)
 TABLES: dict[str, tuple[Variant, ...]] = {
     "main": PAPER,
     "ablation": ABLATION,
-    # SGLang's LowConfidence has no number of steps T: its threshold decides how many there are.
     "threshold": tuple(
         Variant(f"{strategy}, threshold {value}", strategy, threshold=value, at=value)
         for value in THRESHOLDS
@@ -104,3 +103,7 @@ TABLES: dict[str, tuple[Variant, ...]] = {
     "samples": _swept("samples", (1, 3, 10, 30), lookahead="sampled"),
 }
 """By name: the papers' main table, the ablation, and sweeps over the threshold, tau and N."""
+
+IN_PROCESS = ("steps", "feasibility")
+"""Tables without variants of a server: they take the shipped model's probabilities, which no server
+tells, or a number of steps T, which SGLang's LowConfidence does not have."""

@@ -20,9 +20,14 @@ from lave_plugin.bench.mixes import MAX_TOKENS, MIXES
 from lave_plugin.bench.paper import TEMPERATURE, PaperBenchmark
 from lave_plugin.bench.results import Interrupted, OtherResults, Results
 from lave_plugin.bench.serve import FULL, QUICK, WAYS, ServeBenchmark, Size, verification_by_rows
-from lave_plugin.bench.variants import TABLES, Variant
+from lave_plugin.bench.synthetic.subjects import SUBJECTS
+from lave_plugin.bench.synthetic.vocabularies import read_vocabulary, synthetic_vocabulary
+from lave_plugin.bench.variants import IN_PROCESS, TABLES, Variant
 from lave_plugin.cli.demo import progress_line, say, sigterm_as_exit
 from lave_plugin.engines.sglang.server import Server, ServerError
+from lave_plugin.grammar.implementation import native_module
+from lave_plugin.grammar.vocabulary import Vocabulary
+from lave_plugin.options import LaveOptions
 
 app = typer.Typer(
     help="Measure a server, or the one that is started for it; results go to a JSON file, and "
@@ -34,8 +39,9 @@ COMPLETE = "Everything is measured; --afresh measures again."
 RESULTS = Path("benchmarks/results")
 PAGE = Path("benchmarks/REPORT.md")
 
-TableName = StrEnum("TableName", {name: name for name in TABLES})
+TableName = StrEnum("TableName", {name: name for name in (*TABLES, *IN_PROCESS)})
 MixName = StrEnum("MixName", {name: name for name in MIXES})
+GrammarName = StrEnum("GrammarName", {each.name: each.name for each in SUBJECTS})
 
 Model = Annotated[
     Path | None, typer.Option(help="Folder of a checkpoint. Default: the one that ships.")
@@ -88,9 +94,9 @@ def started(server: Server) -> Iterator[Client]:
         yield Client(server.url)
 
 
-def show(console: Console, results: Results, shown: Iterable[tables.Table]) -> None:
+def show(console: Console, results: Results) -> None:
     """The tables, the plots beside the file, and where all of it is."""
-    for table in shown:
+    for table in tables.tables_of(results):
         console.print(table.to_rich())
     say(f"results: {results.path}")
     if plots.can_plot() and len(results):
@@ -180,7 +186,7 @@ def serve(
                 results.notes = [_off_note(model or servers.shipped_checkpoint())]
                 clients["off"] = start(plugin=False)
             benchmark.run(results, clients, on.model())
-        show(console, results, tables.serve_tables(results))
+        show(console, results)
 
 
 def _model_name(model: Path | None, base_url: str | None, api_key: str | None) -> str:
@@ -237,8 +243,12 @@ def paper(
     """The papers' tables: syntactic@k, functional@k and mean time of each strategy.
 
     A running server has one threshold and one set of options, so with --base-url the variants
-    that need others are left out.
+    that need others are left out. The tables steps and feasibility take the model that ships into
+    this process, without a server.
     """
+    if table in IN_PROCESS:
+        count = count or (3 if quick else 40)
+        return _in_process(table, model, count, seed, json_file, afresh)
     usual = {"main": (20, 10)}.get(table, (40, 1)) if not quick else (3, 1)
     count, samples = count or usual[0], samples or usual[1]
     variants = TABLES[table]
@@ -292,7 +302,39 @@ def paper(
             say(COMPLETE)
         else:
             benchmark.run(results, open_server)
-        show(console, results, [tables.paper_table(results)])
+        show(console, results)
+
+
+def _in_process(
+    table: str, model: Path | None, count: int, seed: int, json_file: Path | None, afresh: bool
+) -> None:
+    """The tables that are not a server's."""
+    from lave_plugin.bench.in_process import feasibility, steps
+    from lave_plugin.bench.in_process.model import OtherModel, ShippedModel
+
+    with told() as console:
+        options = {
+            "table": str(table),
+            "model": _model_name(model, None, None),
+            "tasks": count,
+            "seed": seed,
+        }
+        path = json_file or RESULTS / f"paper-{table}.json"
+        results = Results.open(path, str(table), options, afresh)
+        try:
+            shipped = ShippedModel(model or servers.shipped_checkpoint())
+        except OtherModel as error:
+            raise tasks.NoSuchTasks(str(error)) from None
+        kind = {"steps": steps.StepsBenchmark, "feasibility": feasibility.FeasibilityBenchmark}
+        _go_on(kind[table](shipped, count, seed), results)
+        show(console, results)
+
+
+def _go_on(benchmark, results: Results) -> None:
+    if benchmark.is_complete(results):
+        say(COMPLETE)
+    else:
+        benchmark.run(results)
 
 
 def _grammar(argument: str) -> tuple[str, str]:
@@ -317,6 +359,164 @@ def _notes_on(wanted: Iterable[tasks.Task], left_out: list[str]) -> list[str]:
     if left_out:
         notes.append(f"Left out, as they need servers of their own: {', '.join(left_out)}.")
     return notes
+
+
+# --- lave bench verify, lave bench replay -------------------------------------------------
+
+VocabularyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--vocabulary",
+        help="A .tiktoken file: a base64 token and its rank in each line. Default: a synthetic "
+        "vocabulary of 151,643 tokens.",
+    ),
+]
+
+
+@app.command("verify")
+def verify_(
+    vocabulary: VocabularyFile = None,
+    grammar: Annotated[
+        list[GrammarName] | None, typer.Option(help="Only these. May be repeated.")
+    ] = None,
+    batches: Annotated[int | None, typer.Option(min=1, help="Of our lookahead, a cell.")] = None,
+    rows: Annotated[int | None, typer.Option(min=1, help="Of all lookaheads, a cell.")] = None,
+    budget: Annotated[
+        int, typer.Option(min=1, help="Nodes of the lattice that our lookahead may visit.")
+    ] = LaveOptions.search_budget,
+    quick: Quick = False,
+    json_file: Json = None,
+    afresh: Afresh = False,
+) -> None:
+    """What a lookahead costs and how often it finds the witness that is there, beside others'.
+
+    Ours in C++ and in Python, the paper's sampled one on xgrammar's matchers, the authors' beams
+    on llguidance's, on the same canvases. Default size: about three minutes on two cores.
+    """
+    from lave_plugin.bench import verify
+    from lave_plugin.bench.lookahead import beams
+
+    size = verify.QUICK if quick else verify.FULL
+    size = verify.Size(size.batch_rows, batches or size.batches, rows or size.rows, budget)
+    subjects = [each for each in SUBJECTS if not grammar or each.name in grammar]
+    with told() as console:
+        options = {
+            "vocabulary": vocabulary.name if vocabulary else "synthetic",
+            "grammars": [subject.name for subject in subjects],
+            "batches": size.batches,
+            "rows": size.rows,
+            "budget": budget,
+        }
+        results = Results.open(json_file or RESULTS / "verify.json", "verify", options, afresh)
+        results.notes = []
+        if not beams.has_llguidance():
+            results.notes.append(f"{beams.NOT_INSTALLED}: LAVE's own lookahead is not measured.")
+        if native_module() is None:
+            results.notes.append(
+                "The native part is not built: our times are those of the Python reference."
+            )
+        for note in results.notes:
+            say(note)
+        _go_on(verify.VerifyBenchmark(size, _vocabulary(vocabulary), subjects), results)
+        show(console, results)
+
+
+def _vocabulary(file: Path | None) -> Vocabulary:
+    """With an end token behind it.
+
+    Raises
+    ------
+    NoSuchTasks
+        The file is none.
+    """
+    if file is None:
+        return Vocabulary([*(data := synthetic_vocabulary()), b""], [len(data)])
+    try:
+        data = read_vocabulary(file)
+    except (OSError, ValueError) as error:
+        raise tasks.NoSuchTasks(f"--vocabulary {file}: {error}.") from None
+    return Vocabulary([*data, b""], [len(data)])
+
+
+@app.command("replay")
+def replay_(
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with json_bench.jsonl, jsonschemabench.jsonl or humaneval_cpp.jsonl, "
+            "_java, _go. Default: records and programs that are made up."
+        ),
+    ] = None,
+    vocabulary: VocabularyFile = None,
+    requests: Annotated[int | None, typer.Option(min=1, help="Of a task.")] = None,
+    accuracy: Annotated[
+        list[float] | None, typer.Option(min=0.01, max=0.99, help="Only these. May be repeated.")
+    ] = None,
+    threshold: Annotated[
+        list[float] | None, typer.Option(min=0, max=1, help="Only these. May be repeated.")
+    ] = None,
+    slice_: Annotated[
+        int | None, typer.Option("--slice", min=0, help="Tokens of the vocabulary; 0 for all.")
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Rows of a step.")] = 8,
+    seed: int = 0,
+    quick: Quick = False,
+    json_file: Json = None,
+    afresh: Afresh = False,
+) -> None:
+    """Is every constrained answer valid and complete, however wrong the model is?
+
+    Replays reference answers with a simulated dLLM. The exit status is 1 where a guided answer is
+    cut or not of its grammar. Default size: some minutes on two cores.
+    """
+    import torch
+
+    from lave_plugin.bench.replay import benchmark as replay
+    from lave_plugin.bench.replay import references
+    from lave_plugin.bench.replay.decoding import slice_of
+    from lave_plugin.bench.synthetic import molecules
+
+    torch.set_num_threads(1)  # of slices this small more threads only wait for each other
+    size = replay.QUICK if quick else replay.FULL
+    size = replay.Size(
+        requests or size.requests,
+        tuple(accuracy) if accuracy else size.accuracies,
+        tuple(threshold) if threshold else size.thresholds,
+        size.slice if slice_ is None else slice_,
+    )
+    with told() as console:
+        options = {
+            "data": data.name if data else "made up",
+            "vocabulary": vocabulary.name if vocabulary else "synthetic",
+            "slice": size.slice,
+            "requests": size.requests,
+            "accuracies": list(size.accuracies),
+            "thresholds": list(size.thresholds),
+            "batch": batch,
+            "seed": seed,
+        }
+        results = Results.open(json_file or RESULTS / "replay.json", "replay", options, afresh)
+        wanted = references.tasks(data, size.requests, seed)
+        results.notes = [
+            f"{task.name}: {len(task.requests)} references, of {task.offered} looked at"
+            for task in wanted
+        ]
+        if not molecules.can_judge():
+            results.notes.append("SMILES are left out: lark, their judge, is not installed.")
+        for note in results.notes:
+            say(note)
+        asked = [request.reference for task in wanted for request in task.requests]
+        sliced = slice_of(_vocabulary(vocabulary), size.slice, asked, seed)
+        _go_on(
+            replay.ReplayBenchmark(size, replay.Replay(sliced, wanted, batch=batch, seed=seed)),
+            results,
+        )
+        show(console, results)
+        wrong = replay.guided_failures(results)
+        for failure in wrong[:20]:
+            say(f"guided, {failure}")
+    if wrong:
+        raise typer.Exit(1)
 
 
 # --- lave bench report, lave bench scale --------------------------------------------------

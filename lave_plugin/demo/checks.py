@@ -21,10 +21,11 @@ def json_object(text: str) -> str | None:
 
 
 def json_schema(schema: dict[str, Any]) -> Check:
-    """Is it JSON that ``jsonschema`` accepts?"""
+    """Is it JSON that ``jsonschema`` accepts, by the draft that the schema names?"""
     from jsonschema import Draft202012Validator
+    from jsonschema.validators import validator_for
 
-    validator = Draft202012Validator(schema)
+    validator = validator_for(schema, Draft202012Validator)(schema)
 
     def check(text: str) -> str | None:
         try:

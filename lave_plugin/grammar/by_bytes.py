@@ -10,6 +10,7 @@ import xgrammar
 
 from lave_plugin.grammar.caret import move_carets_in_ebnf, move_carets_in_regex
 from lave_plugin.grammar.errors import UnsupportedGrammar
+from lave_plugin.grammar.json_schema import Layout, exact_grammar
 from lave_plugin.grammar.lark import is_lark, lark_to_ebnf
 
 
@@ -32,7 +33,7 @@ def compile_text(
     """
     try:
         if kind == "json_schema":
-            return _compiler().compile_json_schema(text, max_whitespace_cnt=json_max_whitespace)
+            return _compile_schema(text, json_max_whitespace)
         if kind == "regex":
             return _compiler().compile_regex(move_carets_in_regex(text))
         if kind == "lark" or is_lark(text):
@@ -40,6 +41,18 @@ def compile_text(
         return _compiler().compile_grammar(move_carets_in_ebnf(text))
     except RuntimeError as error:
         raise UnsupportedGrammar(_without_origin(str(error))) from None
+
+
+def _compile_schema(text: str, max_whitespace: int | None) -> xgrammar.CompiledGrammar:
+    try:
+        exact = exact_grammar(text, Layout(most=max_whitespace))
+    except UnsupportedGrammar:
+        raise
+    except ValueError:
+        exact = None  # xgrammar says what is wrong with the JSON
+    if exact is not None:
+        return _compiler().compile_grammar(exact)
+    return _compiler().compile_json_schema(text, max_whitespace_cnt=max_whitespace)
 
 
 @cache

@@ -6,6 +6,10 @@ its share of all valid fillings of the block, each weighed by its probability un
 marginals (arXiv 2607.07026): by sum-product over the lattice, forward and backward. It is too
 sure of itself on its own, as it leaves out whatever the model would have liked better and the
 grammar forbids. The smaller one of the two is the better judge of both.
+
+``layers.Layers`` sums over the same lattice in logarithms, for its other questions. Here the sums
+are of floats in one order: C++ (``native/src/posterior.cpp``) does the same bit for bit, and what
+is committed hangs on them.
 """
 
 from __future__ import annotations

@@ -9,14 +9,14 @@ committed without being asked for.
 ``mar``: the most probable tokens by the posterior are committed, surest first, where
 the marginal is above the engine's threshold; at least the surest. Each is taken only if a
 filling has it together with those before.
-``mf``: the same by the model's own probabilities, shared out among the tokens that some valid
-filling has at the position.
+``mf``: of the tokens that some valid filling has at a position the one that the model likes best,
+with the model's own probability of it, of which the grammar knows nothing, as confidence.
 ``draws``: a block is drawn from the posterior, token by token or by the tree (``tree``), and of
 it are committed those whose marginal is above the threshold; at least the surest.
 
-``mar`` and ``mf`` are meant to be the paper's confidences Mar and Mf. **Its text was not at
-hand**: from what is said of it, that marginals as confidence beat filtering alone, it is
-assumed that Mar is the posterior marginal and Mf the model's probability after filtering.
+The two are the paper's confidences Mar (the constrained marginal) and Mf (that of the mean field,
+unconstrained). **Its text was not at hand**: that is how a public re-implementation reads it, whose
+notes are on DiffusionGemma (a table of the paper's has Mar ahead of Mf).
 
 What differs from the paper: the states are deterministic, so no filling is counted twice. The
 grammar may be any; where its states are many they are unfolded over the candidates instead of
@@ -46,13 +46,11 @@ class Posterior(OnLayers):
         self._random = random.Random(seed)
 
     def _choose(self, lattice: Lattice, proposals: Proposals) -> tuple[Filling, list[int]]:
-        filters = self.options.posterior == "mf"
-        marginals = lattice.filtered() if filters else lattice.marginals()
         if self.options.posterior == "draws":
-            drawn = self._draw(lattice)
+            marginals, drawn = lattice.marginals(), self._draw(lattice)
             confidence = {p: marginals[p].of(token) for p, token in drawn.tokens.items()}
             return drawn, surest(drawn, confidence, proposals.threshold)
-        favourites = {position: marginal.best() for position, marginal in marginals.items()}
+        favourites = self._favourites(lattice)
         order = sorted(favourites, key=lambda p: -favourites[p][1])
         filling, chosen = None, {}
         for position in order:
@@ -66,6 +64,13 @@ class Posterior(OnLayers):
                 filling = found
             chosen[position] = token
         return filling, list(chosen)
+
+    def _favourites(self, lattice: Lattice) -> dict[int, tuple[int, float]]:
+        """By masked position a token and how sure it is."""
+        if self.options.posterior == "mar":
+            return {position: found.best() for position, found in lattice.marginals().items()}
+        allowed = {position: found.best()[0] for position, found in lattice.filtered().items()}
+        return {p: (token, lattice.probability(p, token)) for p, token in allowed.items()}
 
     def _draw(self, lattice: Lattice) -> Filling:
         by_tree = self.options.sampler == "tree" and isinstance(lattice, ClassLayers)

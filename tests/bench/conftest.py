@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
 from lave_plugin.bench.results import Results
+from lave_plugin.bench.synthetic.vocabularies import synthetic_vocabulary
 
 Answer = Callable[[dict], str | int]
 
@@ -120,3 +123,15 @@ def results(tmp_path) -> Callable[..., Results]:
     return lambda benchmark, **options: Results.open(
         tmp_path / f"{benchmark}.json", benchmark, options
     )
+
+
+@pytest.fixture(scope="session")
+def vocabulary_file(tmp_path_factory) -> Path:
+    """1,500 tokens in a .tiktoken file."""
+    path = tmp_path_factory.mktemp("vocabulary") / "small.tiktoken"
+    lines = [
+        f"{base64.b64encode(data).decode()} {rank}"
+        for rank, data in enumerate(synthetic_vocabulary(1500))
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    return path

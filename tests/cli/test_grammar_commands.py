@@ -36,6 +36,9 @@ CHECKED = [
     ("--json-schema", json.dumps(POINT), '{"x": 1, "y": "up"}', 0, ["valid"]),
     ("--json-schema", json.dumps(POINT), '{"x": 1, "y": "left"}', 1, ["column 16", "d, u"]),
     ("--json-schema", json.dumps(POINT), '{"x": 1,', 1, ['"y":"up"}']),
+    # Keywords that xgrammar drops are kept here, as by a server.
+    ("--json-schema", '{"not": {"type": "string"}}', '"x"', 1, ["column 1: stops"]),
+    ("--json-schema", '{"not": {"type": "string"}}', "3", 0, ["valid"]),
     ("--grammar", "json", '{"a": [1]}', 0, ["valid"]),
     ("--grammar", "json", '{"a": [1,]}', 1, ["column 10: stops", "0]}"]),
     ("--regex", "x" * 300, "x" * 200 + "yz", 1, ["column 201: stops"]),

@@ -176,6 +176,16 @@ def test_filtering_alone_does_not_weigh_what_goes_together():
     assert one_step(by_marginals, Proposals(threshold=0.55), weights=weights) == [B, MASKED]
 
 
+def test_the_models_own_confidence_is_not_shared_out_among_what_the_grammar_allows():
+    """In front the model wants ``c``, which no sentence has, and ``a`` is what is left."""
+    weights = [{C: 0.7, A: 0.2, B: 0.05}, {B: 0.35, C: 0.3}]
+    tokens = token_automaton("root ::= [ab] [bc]")
+    by_model = Posterior(tokens, LaveOptions(posterior="mf"))
+    assert one_step(by_model, Proposals(threshold=0.9), weights=weights) == [MASKED, B]
+    by_marginals = Posterior(tokens, LaveOptions())  # 0.8 in front, 0.54 behind
+    assert one_step(by_marginals, Proposals(threshold=0.9), weights=weights) == [A, MASKED]
+
+
 def test_the_whole_vocabulary_counts_where_the_states_are_few():
     """With one candidate a position, none of which fits, only the vocabulary has a filling."""
     tokens = token_automaton(TWO)

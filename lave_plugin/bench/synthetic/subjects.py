@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import xgrammar
 
+from lave_plugin.grammar.compiler import OBJECT_OR_ARRAY
+
 WORDS = [
     "count",
     "value",
@@ -237,18 +239,34 @@ def program(rng: random.Random) -> str:
 
 @dataclass(frozen=True)
 class Subject:
-    """A grammar with a source of texts."""
+    """A grammar with a source of texts.
+
+    Attributes:
+        kind: what the source is: ``json_schema``, ``regex`` or ``ebnf`` (xgrammar's).
+        text: a text of the grammar, drawn at random.
+        blanks: the rules for blanks between the words of a programming language.
+    """
 
     name: str
-    compile: Callable[[xgrammar.GrammarCompiler], xgrammar.CompiledGrammar]
+    kind: str
+    source: str
     text: Callable[[random.Random], str]
+    blanks: tuple[str, ...] = ()
+
+    def compile(self, compiler: xgrammar.GrammarCompiler) -> xgrammar.CompiledGrammar:
+        """By xgrammar, as the engine does."""
+        if self.kind == "json_schema":
+            return compiler.compile_json_schema(self.source)
+        if self.kind == "regex":
+            return compiler.compile_regex(self.source)
+        return compiler.compile_grammar(self.source)
 
 
 SUBJECTS = [
-    Subject("JSON schema", lambda c: c.compile_json_schema(PERSON), person),
-    Subject("free JSON", lambda c: c.compile_builtin_json_grammar(), document),
-    Subject("regex", lambda c: c.compile_regex(LOG_LINE), log_lines),
-    Subject("arithmetic", lambda c: c.compile_grammar(ARITHMETIC), formula),
-    Subject("SMILES", lambda c: c.compile_grammar(SMILES), molecule),
-    Subject("C-like", lambda c: c.compile_grammar(C_LIKE), program),
+    Subject("JSON schema", "json_schema", json.dumps(PERSON), person),
+    Subject("free JSON", "json_schema", OBJECT_OR_ARRAY, document),
+    Subject("regex", "regex", LOG_LINE, log_lines),
+    Subject("arithmetic", "ebnf", ARITHMETIC, formula),
+    Subject("SMILES", "ebnf", SMILES, molecule),
+    Subject("C-like", "ebnf", C_LIKE, program, blanks=("ws", "gap")),
 ]

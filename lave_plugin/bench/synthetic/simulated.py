@@ -30,8 +30,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy
-from vocabularies import LONGEST_TOKEN, tokenize
 
+from lave_plugin.bench.synthetic.vocabularies import LONGEST_TOKEN, tokenize
 from lave_plugin.canvas import MASKED
 from lave_plugin.grammar.vocabulary import Vocabulary
 

@@ -1,31 +1,11 @@
-r"""SMILES of well-known molecules, a grammar of the notation, and an independent judge of it.
+"""SMILES of well-known molecules, and a judge of the notation that no grammar of ours is part of.
 
-The grammar follows the OpenSMILES specification but for what no context-free grammar says: that
-ring bonds come in pairs, that valences hold.
+It follows the OpenSMILES specification but for what no context-free grammar says: that ring bonds
+come in pairs, that valences hold.
 """
 
+import importlib.util
 from functools import cache
-
-GRAMMAR = r"""
-root ::= chain ("." chain)*
-chain ::= branched (bond? branched)*
-branched ::= atom ring* branch*
-branch ::= "(" bond? chain ("." chain)* ")"
-ring ::= bond? ([0-9] | "%" [0-9] [0-9])
-bond ::= "-" | "=" | "#" | "$" | ":" | "/" | "\\"
-atom ::= "Cl" | "Br" | [BCNOPSFI] | [bcnops] | "*" | bracket
-bracket ::= "[" isotope? symbol chiral? hydrogens? charge? class? "]"
-isotope ::= [0-9]{1,3}
-symbol ::= element | "se" | "as" | [bcnops] | "*"
-element ::= "H" [efgo]? | "L" [airuv] | "B" [aehikr]? | "C" [adeflmnorsu]? | "N" [abdehiop]? |
-  "O" [gs]? | "F" [elmr]? | "M" [cdgnot] | "A" [cglmrstu] | "S" [bceegimnr]? | "P" [abdmortu]? |
-  "K" "r"? | "T" [abcehilms] | "V" | "G" [ade] | "R" [abefghnu] | "Y" "b"? | "Z" [nr] | "I" [nr]? |
-  "X" "e" | "W" | "U" | "D" [bsy] | "E" [rsu]
-chiral ::= "@" "@"?
-hydrogens ::= "H" [0-9]?
-charge ::= "+" ("+" | [0-9]{1,2})? | "-" ("-" | [0-9]{1,2})?
-class ::= ":" [0-9]{1,4}
-"""
 
 ELEMENTS = (
     "H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As "
@@ -34,7 +14,7 @@ ELEMENTS = (
     "Cm Bk Cf Es Fm Md No Lr Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv Ts Og"
 )
 
-# The same language for lark, in terminals: other rules, another parser.
+# In terminals, as lark has it: other rules than those of the grammar that ships, another parser.
 LARK_GRAMMAR = r"""
 start: chain (DOT chain)*
 chain: unit | chain unit | chain BOND unit
@@ -93,6 +73,11 @@ MOLECULES = {
     "acetylcholine": "CC(=O)OCC[N+](C)(C)C",
     "methionine": "CSCC[C@@H](C(=O)O)N",
 }
+
+
+def can_judge() -> bool:
+    """Whether lark is installed."""
+    return importlib.util.find_spec("lark") is not None
 
 
 @cache

@@ -4,8 +4,7 @@ import base64
 import random
 from pathlib import Path
 
-from subjects import WORDS
-
+from lave_plugin.bench.synthetic.subjects import WORDS
 from lave_plugin.grammar.vocabulary import Vocabulary
 
 LONGEST_TOKEN = 24

@@ -1,0 +1,1 @@
+"""Lookaheads side by side, each on the same canvases: ours, and those of others."""
