@@ -53,6 +53,8 @@ class LaveOptions:
     """Characters of whitespace in a row that JSON may have between its parts: a model that
     is not sure how to go on may else fill its whole answer with blanks. ``None`` for no
     limit; the engine's --constrained-json-max-whitespace-cnt goes first."""
+    json_check: bool = True
+    """Where the engine has metrics, have ``jsonschema`` check finished JSON, and count."""
     lookahead: Lookahead = "guided"
     """``guided``: best first, exact over the candidates.
     ``sampled``: the paper's Algorithm 1 as it stands (see ``strategies.sampled``)."""
@@ -98,7 +100,7 @@ class LaveOptions:
             raise InvalidOptions(
                 f"lave.plausibility must be a probability, 0 to 1, got {self.plausibility!r}."
             )
-        for name in ("forced_tokens", "completion"):
+        for name in ("forced_tokens", "completion", "json_check"):
             if not isinstance(value := getattr(self, name), bool):
                 raise InvalidOptions(f"lave.{name} must be true or false, got {value!r}.")
         for name, choices in _CHOICES.items():

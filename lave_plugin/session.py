@@ -65,6 +65,7 @@ class Session:
     """What is remembered of one request.
 
     Attributes:
+        name: of its strategy.
         token_budget: tokens that the whole answer may have, end token included.
         state: the grammar's state behind the committed blocks (the *frontier*).
         length: tokens of the answer that stand before the frontier.
@@ -97,7 +98,7 @@ class Session:
         )
         if trace is not None:
             self.strategy.counts.listener = trace.hear
-        self._name = options.strategy
+        self.name = options.strategy
         self._may_end_invalid = options.strategy in _MAY_END_INVALID
         self.generation = tokens.generation
         self.steps = 0
@@ -161,14 +162,32 @@ class Session:
         """Tokens that the answer may still have behind the frontier."""
         return self.token_budget - self.length
 
+    def tallies(self) -> dict[str, int]:
+        """What has been counted of the request so far.
+
+        The denoising ``steps``; how many tokens the model proposed that were ``accepted``; how
+        many were refused (``refusals``), committed by recovery (``recoveries``), forced by the
+        grammar (``forced_tokens``), or committed although nothing vouched for them
+        (``unverified``: ``intersection`` alone counts them, ``none`` verifies nothing); and the
+        searches that ended ``undecided``.
+        """
+        counts = self.strategy.counts
+        return {
+            "steps": self.steps,
+            "accepted": counts.get("accepted", 0),
+            "refusals": counts.get("refused", 0) + counts.get("replaced", 0),
+            "recoveries": counts.get("recovered", 0),
+            "forced_tokens": counts.get("forced", 0),
+            "unverified": counts.get("unverified", 0),
+            "undecided": counts.get("undecided", 0),
+        }
+
     def facts(self, answer: Sequence[int]) -> dict[str, Any]:
         """What there is to say of a finished answer.
 
-        ``strategy``; ``complete``, whether it is a sentence of the grammar; the denoising
-        ``steps`` that it took; and how many tokens were refused (``refusals``), committed by
-        recovery (``recoveries``), forced by the grammar (``forced_tokens``), or committed
-        although nothing vouched for them (``unverified``: ``intersection`` alone counts them,
-        ``none`` verifies nothing). And the ``trace``, where there is one.
+        The ``strategy``; ``complete``, whether it is a sentence of the grammar;
+        ``thinking_tokens``, those before the grammar began; ``tallies``; and the ``trace``, where
+        there is one.
 
         Args:
             answer: its tokens, up to where it was cut.
@@ -179,15 +198,11 @@ class Session:
             state = self.tokens.start
             for token in answer[begin:]:
                 state = self.tokens.advance(state, token)
-        counts = self.strategy.counts
         facts = {
-            "strategy": self._name,
+            "strategy": self.name,
             "complete": self.tokens.is_complete(state),
-            "steps": self.steps,
-            "refusals": counts.get("refused", 0) + counts.get("replaced", 0),
-            "recoveries": counts.get("recovered", 0),
-            "forced_tokens": counts.get("forced", 0),
-            "unverified": counts.get("unverified", 0),
+            "thinking_tokens": len(answer) if begin is None else begin,
+            **self.tallies(),
         }
         if self.trace is not None:
             facts["trace"] = self.trace.facts(self.tokens.vocabulary)

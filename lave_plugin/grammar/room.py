@@ -23,6 +23,12 @@ class Room:
         self._held: WeakKeyDictionary[TokenAutomaton, int] = WeakKeyDictionary()
         self._total = 0
 
+    def held(self) -> tuple[int, int]:
+        """How many states there are, and the bytes that they take, about."""
+        of_automata = {tokens.automaton: tokens for tokens in self._held}
+        states = sum(automaton.state_count for automaton in of_automata)
+        return states, sum(tokens.memory for tokens in of_automata.values())
+
     def make(self, in_use: Iterable[TokenAutomaton]) -> None:
         """Drop what is above the caps; to be called before anyone takes up a state.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 from sglang.srt.managers.schedule_batch import FINISH_ABORT
 
+from lave_plugin.engines.sglang import metrics
 from lave_plugin.engines.sglang.config import NOT_COVERED
 from lave_plugin.engines.sglang.grammars import LaveGrammar, constraint_of, thinking_of
 from lave_plugin.engines.sglang.parameters import (
@@ -31,6 +32,13 @@ LONGEST_SHORTEST_ANSWER = 1 << 16
 scheduler's thread; beyond this that would be felt by everybody."""
 
 _FIELDS = ("json_schema", "regex", "ebnf", "structural_tag")
+
+
+class Refusal(NamedTuple):
+    """Why a request gets no answer, as the metrics count it and as its sender reads it."""
+
+    reason: metrics.Reason
+    sentence: str
 
 
 def is_constrained(request: Any) -> bool:
@@ -100,33 +108,45 @@ def validate_request(result: str | None, dllm_config, request) -> str | None:
     """
     if result is not None:
         return result
+    refusal = _never_enforced(dllm_config, request)
+    if refusal is None:
+        return None
+    if metrics.of_process is not None:
+        metrics.of_process.refused(refusal.reason)
+    return refusal.sentence
+
+
+def _never_enforced(dllm_config, request) -> Refusal | None:
     # Requests of one batch may share their parameters: there it is written already.
     if not composition.is_key(request.sampling_params.structural_tag):
         try:
             put_own_constraint(request)
             compose(request)
         except InvalidOptions as error:
-            return str(error)
+            return Refusal("parameters", str(error))
         except composition.InvalidComposition as error:
-            return f"custom_params: {error}"
+            return Refusal("parameters", f"custom_params: {error}")
     field = constraint_field(request)
     if field is None:
         return None
     if dllm_config.constrained_decoding == "none":
-        return (
+        return Refusal(
+            "not_covered",
             f"This server does not enforce {field}: it was started without "
             "--constrained-decoding lave. Start it with that flag, or send the request "
-            "without the constraint."
+            "without the constraint.",
         )
     if why := NOT_COVERED.get(dllm_config.algorithm):
-        return (
+        return Refusal(
+            "not_covered",
             f"{field} cannot be enforced under --dllm-algorithm {dllm_config.algorithm}: "
-            f"{why}. Use LowConfidence or JointThreshold."
+            f"{why}. Use LowConfidence or JointThreshold.",
         )
     if request.return_logprob:
-        return (
+        return Refusal(
+            "not_covered",
             f"{field} together with log probabilities is not supported: SGLang computes none "
-            "for a diffusion language model. Send the request without logprobs."
+            "for a diffusion language model. Send the request without logprobs.",
         )
     return None
 
@@ -153,6 +173,8 @@ def admit(original, scheduler, request, is_retracted: bool = False) -> None:
             request.to_finish = _open_or_refuse(scheduler, request, constraint)
         else:  # a preempted or retracted request comes by again
             constraint.session.restart_block()
+    elif metrics.of_process is not None and (reason := _reason_of_engine(request.to_finish)):
+        metrics.of_process.refused(reason)
     if isinstance(request.to_finish, FINISH_ABORT):
         # The engine would let it run for one forward pass first; in a dLLM that is a
         # whole block, without a bound if the model's choice stays MASK.
@@ -160,75 +182,103 @@ def admit(original, scheduler, request, is_retracted: bool = False) -> None:
     return original(scheduler, request, is_retracted)
 
 
+def _reason_of_engine(end: Any) -> metrics.Reason | None:
+    """Why the engine itself has refused a request, by its message (``GrammarManager``)."""
+    message = str(getattr(end, "message", ""))
+    if message.startswith("Aborted"):
+        return None  # the client is gone
+    if message.startswith("Failed to compile"):
+        return "grammar"
+    return "timeout" if message.startswith("Grammar preprocessing timed out") else "engine"
+
+
 def _open_or_refuse(scheduler, request, constraint: LaveGrammar | None) -> FINISH_ABORT | None:
+    counted = metrics.of_process
     try:
         refusal = open_session(scheduler, request, constraint)
     except Exception as error:
         logger.exception("could not open the session of a constrained request")
+        if counted is not None:
+            counted.refused("failed")
         return FINISH_ABORT(
             f"{constraint_field(request)} could not be prepared, which says nothing about "
             f"other requests: {type(error).__name__}: {error}",
             HTTPStatus.INTERNAL_SERVER_ERROR,
             "InternalServerError",
         )
-    if refusal is None:
-        return None
-    return FINISH_ABORT(refusal, HTTPStatus.BAD_REQUEST, "BadRequestError")
+    if refusal is not None:
+        if counted is not None:
+            counted.refused(refusal.reason)
+        return FINISH_ABORT(refusal.sentence, HTTPStatus.BAD_REQUEST, "BadRequestError")
+    if counted is not None and answers(request):
+        counted.admitted(constraint.session.name, constraint_field(request))
+    return None
 
 
-def open_session(scheduler, request, constraint: LaveGrammar | None) -> str | None:
-    """Open the session of ``request``; a sentence if it cannot be served."""
+def answers(request: Any) -> bool:
+    """Whether ``request`` asks for text, and not only that its prompt be read.
+
+    The engine itself sends one of the latter before it answers a request with n > 1.
+    """
+    return request.sampling_params.max_new_tokens != 0
+
+
+def open_session(scheduler, request, constraint: LaveGrammar | None) -> Refusal | None:
+    """Open the session of ``request``; why not, if it cannot be served."""
     field = constraint_field(request)
     if constraint is None:
-        return (
+        return Refusal(
+            "not_covered",
             f"{field} cannot be enforced: the engine made a "
-            f"{type(request.grammar).__name__} of it, which has no states."
+            f"{type(request.grammar).__name__} of it, which has no states.",
         )
     try:
         options = options_of(request, scheduler.dllm_config.lave_options)
         trace = Trace() if wants_trace(request) else None
     except InvalidOptions as error:
-        return str(error)
+        return Refusal("parameters", str(error))
     stop_tokens = frozenset(request.sampling_params.stop_token_ids or ())
     if both := sorted(constraint.states.named_tokens & stop_tokens):
-        return (
+        return Refusal(
+            "not_covered",
             f"{field} cannot be enforced: it names token {both[0]}, and stop_token_ids ends the "
-            "answer there. Take the token out of one of them."
+            "answer there. Take the token out of one of them.",
         )
     tokens = constraint.states.over(stop_tokens)
     budget, limit = token_budget(scheduler, request)
-    if request.sampling_params.max_new_tokens == 0:
-        # Asks for no text, only that the prompt be read: the engine itself does so before
-        # it answers a request with n > 1. The block that a dLLM fills all the same is cut
-        # whole.
-        budget = UNSPELLABLE - 1
+    if not answers(request):
+        budget = UNSPELLABLE - 1  # the block that a dLLM fills all the same is cut whole
     shortest = tokens.automaton.shortest_length(tokens.start)
     if shortest > LONGEST_SHORTEST_ANSWER:
-        return (
+        return Refusal(
+            "length",
             f"{field} cannot be served: its shortest answer has {shortest} bytes, and "
-            f"{LONGEST_SHORTEST_ANSWER} are the limit. Ask for less in one answer."
+            f"{LONGEST_SHORTEST_ANSWER} are the limit. Ask for less in one answer.",
         )
     needed = tokens.tokens_to_finish(tokens.start)
     if needed >= UNSPELLABLE:
-        return (
+        return Refusal(
+            "grammar",
             f"{field} cannot be enforced: the tokens of this model cannot spell its "
-            "shortest answer."
+            "shortest answer.",
         )
     ends = tokens.vocabulary.end_tokens
     thinking = thinking_of(request, {*ends, scheduler.dllm_config.mask_id})
     included = "end token included"
     if thinking is not None:
         if not ends.isdisjoint(thinking.end):
-            return (
+            return Refusal(
+                "not_covered",
                 f"{field} cannot be enforced: the request stops at the end of thinking, "
-                "before its answer. Leave that out of stop_token_ids."
+                "before its answer. Leave that out of stop_token_ids.",
             )
         needed += len(thinking.end)
         included = "end of thinking and end token included"
     if needed > budget:
-        return (
+        return Refusal(
+            "length",
             f"{limit} is too small: a shortest answer that {field} allows takes {needed} "
-            f"tokens, {included}, and {budget} are left. Allow at least {needed}."
+            f"tokens, {included}, and {budget} are left. Allow at least {needed}.",
         )
     session = Session(tokens, options, budget, seed_of(request), thinking, trace)
     constraint.open_session(request, session)

@@ -39,15 +39,27 @@ def check_launch(result: None, server_args) -> None:
             "--constrained-decoding lave reads the grammars that xgrammar compiles: set "
             f"--grammar-backend xgrammar instead of {launch.grammar_backend}."
         )
-    if launch.dllm_algorithm_config is not None:
-        import yaml
+    try:
+        options_at_launch(server_args)
+    except InvalidOptions as error:
+        raise ValueError(f"{launch.dllm_algorithm_config}: {error}") from error
 
-        with open(launch.dllm_algorithm_config) as file:
-            settings = yaml.safe_load(file) or {}
-        try:
-            options_of_server(server_args, settings)
-        except InvalidOptions as error:
-            raise ValueError(f"{launch.dllm_algorithm_config}: {error}") from error
+
+def options_at_launch(server_args) -> LaveOptions:
+    """The options of a server, read from its file where no ``DllmConfig`` is at hand.
+
+    Raises:
+        InvalidOptions: as ``options_of_server``.
+    """
+    from sglang.srt.arg_groups.overrides import resolving_view
+
+    path = resolving_view(server_args).dllm_algorithm_config
+    if path is None:
+        return options_of_server(server_args, {})
+    import yaml
+
+    with open(path) as file:
+        return options_of_server(server_args, yaml.safe_load(file) or {})
 
 
 def complete_dllm_config(dllm_config, server_args):

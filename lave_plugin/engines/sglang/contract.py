@@ -22,6 +22,8 @@ from lave_plugin.engines.sglang import (
     arguments,
     config,
     grammars,
+    metrics,
+    openai_report,
     response,
     step_times,
     stepping,
@@ -57,10 +59,11 @@ class Hook:
     reason: str
 
 
-def _acknowledge(result: dict, scheduler) -> dict:
+def _ready(result: dict, scheduler) -> dict:
     """``Scheduler.get_init_info``: say in the start-up message that the hooks stand."""
     if arguments.constrained_decoding(scheduler.server_args) != "none":
         check()
+        metrics.start(scheduler)
         result[HANDSHAKE] = True
     return result
 
@@ -188,6 +191,28 @@ HOOKS = (
         "puts that into the answer's meta_info, and nothing into those of its neighbours",
     ),
     Hook(
+        "sglang.srt.entrypoints.openai.serving_chat.OpenAIServingChat._build_chat_response",
+        HookType.AFTER,
+        openai_report.add_report,
+        ("self", "request", "ret", "created"),
+        "says in a chat completion what meta_info says, where the request asks for it",
+    ),
+    Hook(
+        "sglang.srt.entrypoints.openai.serving_chat.OpenAIServingChat._generate_stream_content",
+        HookType.AROUND,
+        openai_report.add_report_to_stream,
+        ("self", "content", "index", "request", "created"),
+        "the same in a stream",
+    ),
+    Hook(
+        "sglang.srt.entrypoints.openai.serving_completions"
+        ".OpenAIServingCompletion._build_completion_response",
+        HookType.AFTER,
+        openai_report.add_report,
+        ("self", "request", "ret", "created"),
+        "the same in a completion",
+    ),
+    Hook(
         "sglang.srt.managers.scheduler.Scheduler.get_internal_state",
         HookType.AFTER,
         step_times.report_step_times,
@@ -197,9 +222,9 @@ HOOKS = (
     Hook(
         "sglang.srt.managers.scheduler.Scheduler.get_init_info",
         HookType.AFTER,
-        _acknowledge,
+        _ready,
         ("self",),
-        "each scheduler says that its hooks stand",
+        "each scheduler says that its hooks stand, and begins to count",
     ),
     Hook(
         "sglang.srt.managers.data_parallel_controller.DataParallelController.get_init_info",

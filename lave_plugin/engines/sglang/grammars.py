@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -15,7 +14,7 @@ from sglang.srt.constrained.reasoner_grammar_backend import (
 from sglang.srt.constrained.xgrammar_backend import XGrammarGrammar, XGrammarGrammarBackend
 from xgrammar import GrammarCompiler, GrammarMatcher
 
-from lave_plugin.engines.sglang import arguments
+from lave_plugin.engines.sglang import arguments, xgrammar_log
 from lave_plugin.engines.sglang.recent import RecentGrammars
 from lave_plugin.grammar import composition, self_test
 from lave_plugin.grammar.automaton import Automaton
@@ -36,8 +35,6 @@ from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.grammar.vocabulary import Vocabulary
 from lave_plugin.session import Session
 from lave_plugin.thinking import Thinking
-
-logger = logging.getLogger(__name__)
 
 
 class States:
@@ -180,7 +177,6 @@ def build_automata_with_grammars(result: None, manager, scheduler) -> None:
         try:
             return dispatch_ebnf(lark_to_ebnf(source, backend._tokenizer_info))
         except LarkError as error:
-            logger.warning("refused a Lark grammar: %s", error)
             return InvalidGrammarObject(str(error))
 
     backend.dispatch_ebnf = dispatch_ebnf_or_lark
@@ -204,6 +200,7 @@ def build_automata_with_grammars(result: None, manager, scheduler) -> None:
         return dispatch_structural_tag(source)
 
     backend.dispatch_structural_tag = dispatch_what_is_read_rightly
+    xgrammar_log.speak_once(backend)
 
 
 def compose(
@@ -242,8 +239,7 @@ def compose(
 
 
 def _refused(error: UnsupportedGrammar) -> InvalidGrammarObject:
-    logger.warning("refused a grammar that cannot be enforced: %s", error)
-    return InvalidGrammarObject(str(error))
+    return InvalidGrammarObject(str(error))  # which the engine logs
 
 
 def layout_of(backend: XGrammarGrammarBackend) -> Layout:

@@ -49,15 +49,17 @@ def options_of(request: Any, of_server: LaveOptions) -> LaveOptions:
     """The server's options, with the strategy that the request chooses for itself.
 
     It does so with ``custom_params: {"lave": {"strategy": ...}}``. Everything else about
-    the method is the server's.
+    the method is the server's. ``report`` is no option: see ``openai_report.py``.
 
     Raises:
         InvalidOptions: for anything else under ``lave`` but a constraint and ``trace``, and for a
             strategy that is none.
     """
     constraints = (*_CONSTRAINTS, *_COMPOSED)
-    others = (*constraints, "trace")
+    others = (*constraints, "trace", "report")
     chosen = {name: value for name, value in _of_lave(request).items() if name not in others}
+    if not isinstance(report := _of_lave(request).get("report", False), bool):
+        raise InvalidOptions(f"custom_params: lave.report must be true or false, got {report!r}.")
     if unknown := sorted(str(name) for name in chosen if name != "strategy"):
         raise InvalidOptions(
             f"custom_params: lave.{unknown[0]} is nothing that a request can choose; it can "

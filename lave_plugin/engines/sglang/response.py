@@ -7,11 +7,13 @@ lists that grow from chunk to chunk, one for every request of a batch that has a
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 from sglang.srt.managers.schedule_batch import FINISH_ABORT
 
-from lave_plugin.engines.sglang import arguments
+from lave_plugin.engines.sglang import arguments, json_checks, metrics
+from lave_plugin.engines.sglang.admission import answers
 from lave_plugin.engines.sglang.grammars import constraint_of
 
 KEY = "lave"
@@ -38,9 +40,16 @@ def _facts(request: Any) -> list[dict[str, Any]]:
     constraint = constraint_of(request.grammar)
     if constraint is None or constraint.session is None or not request.finished():
         return []
+    counted = metrics.of_process if answers(request) else None
     if isinstance(request.finished_reason, FINISH_ABORT):
+        if counted is not None:
+            failed = request.finished_reason.status_code == HTTPStatus.INTERNAL_SERVER_ERROR
+            counted.finished(constraint.session.name, "failed" if failed else "aborted")
         return []
-    return [constraint.session.facts(request.output_ids_through_stop)]
+    facts = constraint.session.facts(request.output_ids_through_stop)
+    if counted is not None:
+        counted.finished(facts["strategy"], "complete" if facts["complete"] else "incomplete")
+    return [facts]
 
 
 def report_facts(
@@ -52,3 +61,4 @@ def report_facts(
     if facts := customized_info.get(KEY):
         for of_request in facts[index]:
             meta_info[KEY] = of_request
+            json_checks.of_process.see(manager, state, of_request, finish_reason)

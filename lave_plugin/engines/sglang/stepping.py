@@ -13,7 +13,8 @@ from sglang.srt.managers.schedule_batch import FINISH_ABORT
 
 from lave_plugin.batch import Row, denoise
 from lave_plugin.candidates import CandidateCutter
-from lave_plugin.engines.sglang.admission import is_constrained
+from lave_plugin.engines.sglang import metrics
+from lave_plugin.engines.sglang.admission import answers, is_constrained
 from lave_plugin.engines.sglang.grammars import constraint_of
 from lave_plugin.engines.sglang.parameters import sampling_of
 from lave_plugin.engines.sglang.step_times import StepTimes
@@ -102,6 +103,9 @@ class ConstrainedStep:
             _fail(self._requests[rows[place].index], error)
         self._constrained = len(rows)
         self._verifying = perf_counter() - after_algorithm + before_algorithm - begin
+        if metrics.of_process is not None:
+            answering = [row.session for row in rows if answers(self._requests[row.index])]
+            metrics.of_process.stepped(answering, self._verifying)
         return done
 
     def max_steps(self, block_size: int) -> int:
