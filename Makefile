@@ -14,7 +14,6 @@ ARGS ?=
 # is. Python itself keeps some memory to its end, so leaks are not looked for.
 CHECKED = $(foreach library,$(1) libstdc++.so,$(shell $(CXX) -print-file-name=$(library)))
 sanitize: env
-	@$(BIN)/python -m pip install --quiet pybind11
 	LAVE_NATIVE_FLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all -O1 -g" \
 	    $(BIN)/python setup.py --quiet build --build-base build/asan --build-lib build/asan/lib
 	LD_PRELOAD="$(call CHECKED,libasan.so)" PYTHONPATH=build/asan/lib LAVE_NATIVE=1 \
@@ -24,7 +23,7 @@ sanitize: env
 	LD_PRELOAD="$(call CHECKED,libtsan.so)" PYTHONPATH=build/tsan/lib LAVE_NATIVE=1 \
 	    $(BIN)/pytest -q tests/native/test_native_threads.py
 
-.PHONY: env demo serve test lint sanitize clean
+.PHONY: env demo serve test lint package sanitize clean
 
 env: $(READY)
 	@echo "env: $(VENV) is ready"
@@ -48,6 +47,10 @@ test: env
 lint: env
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+
+# dist/: the source package, and the wheel that is built from it.
+package: env
+	@$(BIN)/python -m build --no-isolation
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

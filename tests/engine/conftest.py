@@ -106,8 +106,8 @@ def serve() -> Iterator[Callable[..., Server]]:
 
 @pytest.fixture
 def lave_server(serve, small_random_checkpoint) -> Server:
-    """A server of noise, for whatever needs no other."""
-    return serve(small_random_checkpoint, **LAVE)
+    """A server of noise, for whatever needs no other; it counts (``/metrics``)."""
+    return serve(small_random_checkpoint, args=["--enable-metrics"], **LAVE)
 
 
 @pytest.fixture

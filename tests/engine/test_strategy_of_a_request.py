@@ -51,9 +51,9 @@ def test_the_others_answer_and_their_neighbours_stay_valid(lave_server, strategy
         assert faults(wanted[1::2], answers[1::2]), "random weights spelled four valid answers"
 
 
-def test_an_answer_says_which_strategy_made_it(serve, small_random_checkpoint):
+def test_an_answer_says_which_strategy_made_it(lave_server):
     """In one batch, streamed and not; a neighbour without a constraint says nothing."""
-    url = serve(small_random_checkpoint, **LAVE).url
+    url = lave_server.url
     body = {
         "text": "x",
         "sampling_params": {"regex": "[a-z]{4} is forced", "temperature": 0, "max_new_tokens": 40},

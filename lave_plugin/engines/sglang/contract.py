@@ -50,6 +50,8 @@ class Hook:
         handler: our side of it.
         parameters: the parameter names of the target that the handler relies on, all.
         reason: what cannot be done without it.
+        fails_closed: where the engine has no such target, nothing is lost but a launch that needs
+            it: that one ends with a sentence.
     """
 
     target: str
@@ -57,6 +59,7 @@ class Hook:
     handler: Callable
     parameters: tuple[str, ...]
     reason: str
+    fails_closed: bool = False
 
 
 def _ready(result: dict, scheduler) -> dict:
@@ -201,7 +204,7 @@ HOOKS = (
         "sglang.srt.entrypoints.openai.serving_chat.OpenAIServingChat._generate_stream_content",
         HookType.AROUND,
         openai_report.add_report_to_stream,
-        ("self", "content", "index", "request", "created"),
+        ("self", "content", "index", "request"),
         "the same in a stream",
     ),
     Hook(
@@ -232,6 +235,7 @@ HOOKS = (
         _pass_on_acknowledgement,
         ("self",),
         "the same through a data-parallel controller",
+        fails_closed=True,
     ),
     Hook(
         "sglang.srt.entrypoints.engine.Engine._launch_scheduler_processes",
@@ -246,7 +250,16 @@ HOOKS = (
 def register_hooks() -> None:
     """Register every hook with SGLang."""
     for hook in HOOKS:
-        HookRegistry.register(hook.target, hook.handler, hook.kind)
+        if not hook.fails_closed or _exists(hook):
+            HookRegistry.register(hook.target, hook.handler, hook.kind)
+
+
+def _exists(hook: Hook) -> bool:
+    try:
+        pkgutil.resolve_name(hook.target)
+    except (ImportError, AttributeError):
+        return False
+    return True
 
 
 def check() -> None:
@@ -275,10 +288,9 @@ def check() -> None:
 
 def _fault(hook: Hook) -> str | None:
     where = hook.target.removeprefix("sglang.srt.")
-    try:
-        function = pkgutil.resolve_name(hook.target)
-    except (ImportError, AttributeError):
-        return f"{where} does not exist ({hook.reason})"
+    if not _exists(hook):
+        return None if hook.fails_closed else f"{where} does not exist ({hook.reason})"
+    function = pkgutil.resolve_name(hook.target)
     if hook.target not in HookRegistry._patched or not hasattr(function, "__wrapped__"):
         return f"the hook on {where} does not stand ({hook.reason})"
     original = inspect.unwrap(getattr(function, "__func__", function))

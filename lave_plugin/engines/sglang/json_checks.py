@@ -18,19 +18,58 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 from lave_plugin.engines.sglang import config
 
 logger = logging.getLogger(__name__)
 
+Result = Literal["valid", "invalid", "undecided"]
+
 SECONDS = 5.0
-"""For one answer, until it counts as undecided; the first has to wait for the judge to start."""
-STARTING_SECONDS = 30.0
+"""For one answer, until it counts as undecided."""
+STARTING_SECONDS = 60.0
+"""More for the first one, which has to wait for the judge to start."""
 WAITING = 256
 """Answers that may wait; what comes then is not checked."""
 ANY_JSON = "$$ANY$$"
 """What the engine takes for any JSON in the place of a schema."""
+
+
+class Judge:
+    """``json_judge`` in its process, which is started at the first question."""
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self._seconds = seconds
+        self._process: subprocess.Popen | None = None
+
+    def ask(self, schema: str, text: str) -> tuple[Result, str]:
+        """What it says of ``text``, and why; a judge that takes too long is dismissed."""
+        seconds = self._seconds
+        if self._process is None or self._process.poll() is not None:
+            seconds += STARTING_SECONDS
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", f"{__package__}.json_judge"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        try:
+            self._process.stdin.write(f"{json.dumps([schema, text])}\n".encode())
+            self._process.stdin.flush()
+            if not select.select([self._process.stdout], [], [], seconds)[0]:
+                raise TimeoutError
+            return tuple(json.loads(self._process.stdout.readline()))
+        except (OSError, TimeoutError, ValueError) as error:
+            self.dismiss()
+            return "undecided", type(error).__name__
+
+    def dismiss(self) -> None:
+        """End its process, if there is one."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
 
 
 class JsonChecks:
@@ -49,11 +88,10 @@ class JsonChecks:
             "Finished JSON by what jsonschema says of it.",
             [*labels, "result"],
         )
-        for result in ("valid", "invalid", "undecided"):
+        for result in get_args(Result):
             self._checked.labels(**self._labels, result=result)
         self._waiting: queue.Queue[tuple[str, str, str]] = queue.Queue(WAITING)
-        self._told: set[tuple[str, str]] = set()
-        self._judge: subprocess.Popen | None = None
+        self._judge = Judge()
         threading.Thread(target=self._run, name="lave-json-checks", daemon=True).start()
 
     def check(self, rid: str, schema: str, text: str) -> None:
@@ -63,45 +101,22 @@ class JsonChecks:
         except queue.Full:
             self._count("undecided")
 
-    def _count(self, result: str) -> None:
+    def _count(self, result: Result) -> None:
         self._checked.labels(**self._labels, result=result).inc()
 
     def _run(self) -> None:
         while True:
             rid, schema, text = self._waiting.get()
-            result, why = self._verdict(schema, text)
+            result, why = self._judge.ask(schema, text)
             self._count(result)
-            if result == "invalid" and (schema, why) not in self._told:
-                if len(self._told) < WAITING:
-                    self._told.add((schema, why))
+            if result == "invalid":
                 logger.error(
-                    "request %s: its answer is complete and not valid under its JSON schema, says "
-                    "jsonschema (%s); this is a fault of the lave plugin, please report it with "
-                    "the schema",
+                    "the answer to request %s is complete and not valid under its JSON schema, "
+                    "says jsonschema: %s. That is a fault of the lave plugin: please report it "
+                    "with the schema.",
                     rid,
                     why,
                 )
-
-    def _verdict(self, schema: str, text: str) -> tuple[str, str]:
-        seconds = SECONDS
-        if self._judge is None or self._judge.poll() is not None:
-            seconds += STARTING_SECONDS
-            self._judge = subprocess.Popen(
-                [sys.executable, "-m", f"{__package__}.json_judge"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
-        try:
-            self._judge.stdin.write(f"{json.dumps([schema, text])}\n".encode())
-            self._judge.stdin.flush()
-            if not select.select([self._judge.stdout], [], [], seconds)[0]:
-                raise TimeoutError
-            return tuple(json.loads(self._judge.stdout.readline()))
-        except (OSError, TimeoutError, ValueError) as error:
-            self._judge.kill()
-            self._judge.wait()
-            return "undecided", type(error).__name__
 
 
 class Checker:

@@ -8,6 +8,7 @@ engine puts there: a list, one for each choice, ``null`` where a choice has none
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -34,7 +35,6 @@ def add_report_to_stream(
     content: dict[str, Any],
     index: int,
     request: Any,
-    created: int,
     *args: Any,
     **kwargs: Any,
 ) -> AsyncIterator[str]:
@@ -42,14 +42,14 @@ def add_report_to_stream(
 
     The facts of a choice come behind its last text, in a chunk of their own.
     """
-    chunks = original(serving, content, index, request, created, *args, **kwargs)
+    chunks = original(serving, content, index, request, *args, **kwargs)
     facts = content["meta_info"].get(KEY)
     if facts is None or not wants_report(request):
         return chunks
     chunk = {
         "id": content["meta_info"]["id"],
         "object": "chat.completion.chunk",
-        "created": created,
+        "created": int(time.time()),
         "model": request.model,
         "choices": [{"index": index, "delta": {}, "finish_reason": None}],
         "metadata": {KEY: [facts]},
