@@ -17,8 +17,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from sglang.srt.constrained.base_grammar_backend import InvalidGrammarObject
-
 logger = logging.getLogger(__name__)
 
 _PLACE = r"\[\d\d:\d\d:\d\d\] \S+\.(?:cc|cpp|h|hpp):\d+: "
@@ -97,6 +95,8 @@ def speak_once(backend: Any) -> None:
     The engine logs the refusal with the request's id; the line before it has the whole grammar,
     and the sentence again.
     """
+    from sglang.srt.constrained.base_grammar_backend import InvalidGrammarObject
+
     logging.getLogger("sglang.srt.constrained.xgrammar_backend").addFilter(
         lambda record: not str(record.msg).startswith("Hit invalid ")
     )
