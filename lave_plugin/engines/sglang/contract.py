@@ -50,8 +50,6 @@ class Hook:
         handler: our side of it.
         parameters: the parameter names of the target that the handler relies on, all.
         reason: what cannot be done without it.
-        fails_closed: where the engine has no such target, nothing is lost but a launch that needs
-            it: that one ends with a sentence.
     """
 
     target: str
@@ -59,7 +57,6 @@ class Hook:
     handler: Callable
     parameters: tuple[str, ...]
     reason: str
-    fails_closed: bool = False
 
 
 def _ready(result: dict, scheduler) -> dict:
@@ -235,7 +232,6 @@ HOOKS = (
         _pass_on_acknowledgement,
         ("self",),
         "the same through a data-parallel controller",
-        fails_closed=True,
     ),
     Hook(
         "sglang.srt.entrypoints.engine.Engine._launch_scheduler_processes",
@@ -247,29 +243,42 @@ HOOKS = (
 )
 
 
+CALLED = (
+    ("sglang.srt.managers.scheduler._make_abort_req", ("req",)),
+    ("sglang.srt.managers.scheduler.Scheduler._release_aborted_request", ("self", "req")),
+    ("sglang.srt.managers.scheduler.Scheduler.send_abort_output", ("self", "abort_req", "req")),
+    *(
+        (f"sglang.srt.constrained.xgrammar_backend.XGrammarGrammarBackend.{name}", parameters)
+        for name, parameters in (
+            ("_from_context", ("self", "ctx", "key_string", "grammar_stats")),
+            ("_init_value_dispatch", ("self", "key", "require_reasoning")),
+            ("dispatch_json", ("self", "key_string")),
+            ("dispatch_regex", ("self", "key_string")),
+            ("dispatch_ebnf", ("self", "key_string")),
+            ("dispatch_structural_tag", ("self", "key_string")),
+        )
+    ),
+)
+"""What the plugin calls or replaces on one object, besides hooks, and the parameters: all that a
+request comes by only under way, where a change would end the scheduler."""
+
+
 def register_hooks() -> None:
     """Register every hook with SGLang."""
     for hook in HOOKS:
-        if not hook.fails_closed or _exists(hook):
-            HookRegistry.register(hook.target, hook.handler, hook.kind)
-
-
-def _exists(hook: Hook) -> bool:
-    try:
-        pkgutil.resolve_name(hook.target)
-    except (ImportError, AttributeError):
-        return False
-    return True
+        HookRegistry.register(hook.target, hook.handler, hook.kind)
 
 
 def check() -> None:
-    """Check that every hook stands on a function of the known form.
+    """Check that every hook stands on a function of the known form, and what is called as well.
 
     Raises:
-        EngineMismatch: names each hook that does not, and what it is needed for.
+        EngineMismatch: names each that does not, and what it is needed for.
     """
     engine = version("sglang")
-    faults = [fault for hook in HOOKS if (fault := _fault(hook))]
+    faults = [_fault(hook) for hook in HOOKS]
+    faults += [_fault_of_called(*called) for called in CALLED]
+    faults = [fault for fault in faults if fault]
     if faults:
         raise EngineMismatch(
             f"the lave plugin does not fit SGLang {engine} (tried: "
@@ -287,14 +296,35 @@ def check() -> None:
 
 
 def _fault(hook: Hook) -> str | None:
-    where = hook.target.removeprefix("sglang.srt.")
-    if not _exists(hook):
-        return None if hook.fails_closed else f"{where} does not exist ({hook.reason})"
-    function = pkgutil.resolve_name(hook.target)
+    function = _resolve(hook.target)
+    if function is None:
+        return f"{_short(hook.target)} does not exist ({hook.reason})"
     if hook.target not in HookRegistry._patched or not hasattr(function, "__wrapped__"):
-        return f"the hook on {where} does not stand ({hook.reason})"
+        return f"the hook on {_short(hook.target)} does not stand ({hook.reason})"
+    return _other_form(hook.target, function, hook.parameters)
+
+
+def _fault_of_called(target: str, parameters: tuple[str, ...]) -> str | None:
+    function = _resolve(target)
+    if function is None:
+        return f"{_short(target)} does not exist, which the plugin calls"
+    return _other_form(target, function, parameters)
+
+
+def _other_form(target: str, function: Callable, parameters: tuple[str, ...]) -> str | None:
     original = inspect.unwrap(getattr(function, "__func__", function))
     found = tuple(inspect.signature(original).parameters)
-    if found[: len(hook.parameters)] != hook.parameters:
-        return f"{where} takes ({', '.join(found)}), expected ({', '.join(hook.parameters)})"
+    if found[: len(parameters)] != parameters:
+        return f"{_short(target)} takes ({', '.join(found)}), expected ({', '.join(parameters)})"
     return None
+
+
+def _resolve(target: str) -> Callable | None:
+    try:
+        return pkgutil.resolve_name(target)
+    except (ImportError, AttributeError):
+        return None
+
+
+def _short(target: str) -> str:
+    return target.removeprefix("sglang.srt.")
