@@ -478,8 +478,10 @@ def test_of_a_thinking_answer_what_stands_behind_the_thinking_counts():
     tokens = token_automaton('root ::= "abc"')
     thinking = Thinking([token("z")], barred={MASK_ID})
     session = Session(tokens, LaveOptions(), 9, thinking=thinking)
-    assert session.facts(canvas_of("xyzabc$").tokens)["complete"]
-    assert not session.facts(canvas_of("abc$").tokens)["complete"]
+    facts = session.facts(canvas_of("xyzabc$").tokens)
+    assert facts["complete"] and facts["thinking_tokens"] == 3
+    facts = session.facts(canvas_of("abc$").tokens)
+    assert not facts["complete"] and facts["thinking_tokens"] == 4
 
 
 def test_the_facts_are_those_of_the_strategy():
@@ -490,3 +492,6 @@ def test_the_facts_are_those_of_the_strategy():
     assert facts["refusals"] == counts["refused"] > 0
     assert facts["recoveries"] == counts["recovered"]
     assert facts["forced_tokens"] == counts["forced"] > 0
+    assert facts["accepted"] == counts["accepted"]
+    assert facts["undecided"] == counts.get("undecided", 0)
+    assert facts.items() >= session.tallies().items()

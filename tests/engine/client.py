@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -59,3 +61,16 @@ def faults(batch: list[Request], answers: list[Answer]) -> list[str]:
         if wrong:
             lines.append(f"{request.constraint.name}: {', '.join(wrong)}: {answer.text!r}")
     return lines
+
+
+def counts(url: str) -> Counter[tuple[str, str]]:
+    """What the server counts for the plugin: by series and the labels that are its own."""
+    found: Counter[tuple[str, str]] = Counter()
+    for line in requests.get(f"{url}/metrics", timeout=20).text.splitlines():
+        if match := re.fullmatch(r"lave:(\w+)\{(.*)\} (\S+)", line):
+            assert 'model_name="' in match[2]
+            own = re.findall(
+                r'\b(?:strategy|constraint|outcome|reason|result|le)="([^"]*)"', match[2]
+            )
+            found[match[1], " ".join(own)] += float(match[3])
+    return found

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import requests
-from client import generate, post
+from client import counts, generate, post
 from launches import LAVE, MOVED_FUNCTION, install_plugin
 
 from lave_plugin.engines.sglang.server import Server, ServerError
@@ -34,6 +34,7 @@ def register():
 
 @pytest.mark.parametrize("args", [[], ["--no-dllm-fdfo"]], ids=["fdfo", "synchronous"])
 def test_an_exception_fails_its_request_only(small_random_checkpoint, tmp_path, args):
+    args = [*args, "--enable-metrics"]
     env = install_plugin(tmp_path, "faulty_search", FAULTY_SEARCH)
     bad = {"text": "x", "sampling_params": {"regex": "[0-9]{30}", "max_new_tokens": 77}}
     with (
@@ -50,6 +51,11 @@ def test_an_exception_fails_its_request_only(small_random_checkpoint, tmp_path, 
                 assert response.status_code == 200
                 assert len(response.json()["text"]) == 30
         assert len(generate(server.url, DIGITS).text) == 30
+        counted = counts(server.url)
+        assert counted["finished_requests_total", "lave failed"] == 2
+        assert counted["finished_requests_total", "lave complete"] == 5
+        assert counted["requests_total", "regex lave"] == 7
+        assert counted["denoising_steps_total", "lave"] >= 5 * 3
 
 
 BROKEN_IN_SCHEDULERS = """

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import requests
-from client import post
+from client import counts, post
 
 pytestmark = pytest.mark.engine
 
@@ -56,20 +55,7 @@ REFUSED = [
 ]
 
 
-def counts(url: str) -> Counter[tuple[str, str]]:
-    """Of all series that are the plugin's: by name and the labels that are its own."""
-    found: Counter[tuple[str, str]] = Counter()
-    for line in requests.get(f"{url}/metrics", timeout=20).text.splitlines():
-        if match := re.fullmatch(r"lave:(\w+)\{(.*)\} (\S+)", line):
-            assert 'model_name="' in match[2]
-            own = re.findall(
-                r'\b(?:strategy|constraint|outcome|reason|result|le)="([^"]*)"', match[2]
-            )
-            found[match[1], " ".join(own)] += float(match[3])
-    return found
-
-
-def of_strategy(counted: Counter, name: str) -> Counter[str]:
+def of_series(counted: Counter, name: str) -> Counter[str]:
     return Counter({labels: n for (series, labels), n in counted.items() if series == name and n})
 
 
@@ -86,12 +72,12 @@ def test_metrics_and_meta_info_add_up_to_what_was_sent(lave_server):
     for _ in range(150):
         now = counts(url)
         counted = Counter({key: now[key] - before[key] for key in now})
-        if of_strategy(counted, "json_checks_total").total() >= 4:
+        if of_series(counted, "json_checks_total").total() >= 4:
             break
         time.sleep(0.4)
-    assert of_strategy(counted, "json_checks_total") == checked
+    assert of_series(counted, "json_checks_total") == checked
 
-    assert of_strategy(counted, "requests_total") == {
+    assert of_series(counted, "requests_total") == {
         "json_schema lave": 4,
         "regex lave": 1,
         "ebnf lave": 1,
@@ -104,12 +90,12 @@ def test_metrics_and_meta_info_add_up_to_what_was_sent(lave_server):
     assert (
         complete == [of["complete"] for of in facts] == [of["strategy"] != "none" for of in facts]
     )
-    assert of_strategy(counted, "finished_requests_total") == {
+    assert of_series(counted, "finished_requests_total") == {
         "complete lave": 7,
         "complete map": 1,
         "incomplete none": 1,
     }
-    assert of_strategy(counted, "refused_requests_total") == Counter(
+    assert of_series(counted, "refused_requests_total") == Counter(
         reason for _, reason in REFUSED if reason
     )
     for name, fact in {
@@ -124,9 +110,9 @@ def test_metrics_and_meta_info_add_up_to_what_was_sent(lave_server):
         said: Counter[str] = Counter()
         for of in facts:
             said[of["strategy"]] += of[fact]
-        assert of_strategy(counted, f"{name}_total") == +said, name
-    assert of_strategy(counted, "forced_tokens_total")["lave"] > 0
-    assert of_strategy(counted, "refused_tokens_total")["lave"] > 0
+        assert of_series(counted, f"{name}_total") == +said, name
+    assert of_series(counted, "forced_tokens_total")["lave"] > 0
+    assert of_series(counted, "refused_tokens_total")["lave"] > 0
 
     # One observation for each step of a batch, in which several requests may have had theirs.
     steps = [of["steps"] for of in facts]

@@ -6,7 +6,7 @@ Each process has counts of its own, and prometheus_client adds them up where the
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 from weakref import WeakKeyDictionary
@@ -37,6 +37,7 @@ _TALLIES = {
     "undecided": ("undecided_searches", "Searches that ended at their budget, undecided."),
 }
 """Counters by what ``Session.tallies`` calls them."""
+_NOTHING = dict.fromkeys(_TALLIES, 0)
 
 
 class Metrics:
@@ -96,16 +97,15 @@ class Metrics:
     def stepped(self, sessions: Iterable[Session], seconds: float) -> None:
         """A denoising step has been made, of which verification took ``seconds``."""
         self._verification.observe(seconds)
-        news: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        news: defaultdict[tuple[str, str], int] = defaultdict(int)
         for session in sessions:
-            tallies = session.tallies()
-            news[session.name].update(tallies)
-            news[session.name].subtract(self._seen.get(session, {}))
+            before, tallies = self._seen.get(session, _NOTHING), session.tallies()
             self._seen[session] = tallies
-        for strategy, tallies in news.items():
-            for key, more in tallies.items():
-                if more:
-                    self._tallies[key].labels(**self._labels, strategy=strategy).inc(more)
+            for key, count in tallies.items():
+                if count != before[key]:
+                    news[session.name, key] += count - before[key]
+        for (strategy, key), more in news.items():
+            self._tallies[key].labels(**self._labels, strategy=strategy).inc(more)
 
     def finished(self, strategy: str, outcome: Outcome) -> None:
         """A request that was admitted has ended."""
