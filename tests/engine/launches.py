@@ -1,5 +1,6 @@
 """How most tests start a server, and plugins that get in the way."""
 
+import os
 from pathlib import Path
 
 BLOCK = 16
@@ -17,7 +18,7 @@ def install_plugin(folder: Path, name: str, source: str) -> dict[str, str]:
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0\n")
     (metadata / "entry_points.txt").write_text(f"[sglang.srt.plugins]\n{name} = {name}:register\n")
-    return {"PYTHONPATH": str(folder)}
+    return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
 
 
 MOVED_FUNCTION = """

@@ -107,10 +107,10 @@ def test_with_the_patches_constraints_are_kept_without_those_hooks(
     plugin.mkdir()
     patched_engine(patched)
     source = WITHOUT_HOOKS.format(handlers=[handler_of(patch) for patch in PATCHES])
-    install_plugin(plugin, "without_hooks", source)
-    path = os.pathsep.join([str(plugin), str(patched), os.environ.get("PYTHONPATH", "")])
+    path = install_plugin(plugin, "without_hooks", source)["PYTHONPATH"]
+    env = {"PYTHONPATH": f"{patched}{os.pathsep}{path}"}
     with (
-        Server(small_random_checkpoint, env={"PYTHONPATH": path}, **LAVE) as server,
+        Server(small_random_checkpoint, env=env, **LAVE) as server,
         ThreadPoolExecutor(4) as pool,
     ):
         assert (plugin / "hooks_are_off").exists()
