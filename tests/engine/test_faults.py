@@ -52,8 +52,8 @@ def test_an_exception_fails_its_request_only(small_random_checkpoint, tmp_path, 
                 assert len(response.json()["text"]) == 30
         assert len(generate(server.url, DIGITS).text) == 30
         counted = counts(server.url)
-        assert counted["finished_requests_total", "lave failed"] == 2
-        assert counted["finished_requests_total", "lave complete"] == 5
+        assert counted["finished_requests_total", "failed lave"] == 2
+        assert counted["finished_requests_total", "complete lave"] == 5
         assert counted["requests_total", "regex lave"] == 7
         assert counted["denoising_steps_total", "lave"] >= 5 * 3
 
