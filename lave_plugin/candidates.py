@@ -260,9 +260,7 @@ class CandidateCutter:
             rankings: ``[block, vocabulary]`` for some rows, what their candidates are ranked
                 by instead of their probability; ``-inf`` is no candidate.
         """
-        # The engine's are a slice where the vocabulary was padded.
-        as_they_are = _in_host_memory(logits) and logits.is_contiguous()
-        if not rankings and as_they_are and (native := native_module()) is not None:
+        if not rankings and _in_host_memory(logits) and (native := native_module()) is not None:
             index = np.arange(len(masked)) if index is None else index
             named = [list(of_row) for of_row in special] or [[]] * len(masked)
             first = first.astype(np.int32, copy=False)

@@ -250,7 +250,7 @@ def cut_candidates(
     Parameters
     ----------
     logits
-        float32 `[batch, block, vocabulary]`.
+        float32 `[batch, block, vocabulary]`; rows may lie anywhere, but not their entries.
     index
         int64 `[rows]`, where in the batch each row stands.
     masked, first

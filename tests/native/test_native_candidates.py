@@ -78,6 +78,17 @@ def test_logits_that_are_no_numbers_leave_the_first_alone(value):
     assert found.tokens.tolist() == [[[0, -1, -1, -1, -1]]]
 
 
+def test_logits_may_be_a_slice_of_wider_rows():
+    """As the engine's are where the vocabulary was padded."""
+    wide = torch.randn(3, 2, 24, generator=torch.Generator().manual_seed(0))
+    cutter, index = cutter_of(20, 4, [2]), np.array([2, 0])
+    masked, first = np.ones((2, 2), bool), np.zeros((2, 2), np.int32)
+    found = cutter.cut(wide[..., :20], masked, first, index=index)
+    expected = cutter.cut(wide[..., :20].contiguous(), masked, first, index=index)
+    assert np.array_equal(found.tokens, expected.tokens)
+    assert np.array_equal(found.probabilities, expected.probabilities)
+
+
 def arrays(**changes) -> dict:
     return {
         "logits": np.zeros((3, 2, 9), np.float32),

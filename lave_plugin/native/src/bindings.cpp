@@ -453,15 +453,44 @@ std::vector<std::size_t> checked_rows(const py::buffer& index, std::size_t batch
     return result;
 }
 
+// Logits [batch, block, vocabulary] as they lie there: the engine's are a slice of wider rows where
+// it has padded the vocabulary.
+class Logits {
+public:
+    explicit Logits(const py::buffer& buffer) : info_(buffer.request()) {
+        if (info_.format != "f") throw py::type_error("logits must be an array of float32");
+        if (info_.ndim != 3) {
+            throw py::value_error("logits must have 3 dimensions, not " +
+                                  std::to_string(info_.ndim));
+        }
+        if (info_.shape[2] > 1 && info_.strides[2] != info_.itemsize) {
+            throw py::value_error("the logits of a position must lie behind each other");
+        }
+    }
+
+    std::size_t batch() const { return static_cast<std::size_t>(info_.shape[0]); }
+    std::size_t block() const { return static_cast<std::size_t>(info_.shape[1]); }
+    std::size_t vocabulary() const { return static_cast<std::size_t>(info_.shape[2]); }
+    const float* at(std::size_t row, std::size_t position) const {
+        return reinterpret_cast<const float*>(
+            static_cast<const char*>(info_.ptr) +
+            static_cast<py::ssize_t>(row) * info_.strides[0] +
+            static_cast<py::ssize_t>(position) * info_.strides[1]);
+    }
+
+private:
+    py::buffer_info info_;
+};
+
 py::tuple cut_candidates(const py::buffer& logits, const py::buffer& index,
                          const py::buffer& masked, const py::buffer& first,
                          const py::buffer& never, const std::vector<std::vector<Token>>& named,
                          std::int64_t top_k) {
-    const Array<float> values(logits, "logits", {kAnyLength, kAnyLength, kAnyLength});
-    const std::size_t vocabulary = values.shape(2);
-    const std::vector<std::size_t> rows = checked_rows(index, values.shape(0));
+    const Logits values(logits);
+    const std::size_t vocabulary = values.vocabulary();
+    const std::vector<std::size_t> rows = checked_rows(index, values.batch());
     const auto row_count = static_cast<py::ssize_t>(rows.size());
-    const auto block = static_cast<py::ssize_t>(values.shape(1));
+    const auto block = static_cast<py::ssize_t>(values.block());
     const Array<std::uint8_t> masked_of(masked, "masked", {row_count, block});
     const Array<std::int32_t> first_of(first, "first", {row_count, block});
     const Array<std::int32_t> never_of(never, "never", {kAnyLength});
@@ -500,8 +529,8 @@ py::tuple cut_candidates(const py::buffer& logits, const py::buffer& index,
         for (std::size_t at = 0; at < positions; ++at) {
             if (masked_of.data()[at] == 0) continue;
             const std::size_t row = at / block, position = at % block;
-            cutter.cut(values.data() + (rows[row] * block + position) * vocabulary, named[row],
-                       first_of.data()[at], to + at * (width + 1), weights + at * (width + 1));
+            cutter.cut(values.at(rows[row], position), named[row], first_of.data()[at],
+                       to + at * (width + 1), weights + at * (width + 1));
         }
     }
     return py::make_tuple(ids, probabilities);
