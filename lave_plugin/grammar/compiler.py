@@ -20,4 +20,16 @@ def automaton_of(compiled: xgrammar.CompiledGrammar, never: Container[int] = ())
     UnsupportedGrammar
         If the grammar has something that can't be modelled, or has no sentence.
     """
-    return states_of_text(str(compiled.grammar), never)
+    return states_of_text(
+        str(compiled.grammar), never, lambda: _characters_of_tokens(compiled, never)
+    )
+
+
+def _characters_of_tokens(
+    compiled: xgrammar.CompiledGrammar, never: Container[int]
+) -> list[int | None]:
+    """How many characters begin in the text of each token, which special tokens have here too."""
+    return [
+        sum(byte & 0xC0 != 0x80 for byte in data) if data and token not in never else None
+        for token, data in enumerate(compiled.tokenizer_info.decoded_vocab)
+    ]

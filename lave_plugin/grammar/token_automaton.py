@@ -129,9 +129,12 @@ class TokenAutomaton:
         automaton = self.automaton
         tokens: list[int] = []
         data = bytearray()
-        while True:
+        while state != DEAD:
+            by_byte = automaton.spells_by_byte(state)
+            if by_byte:
+                state = automaton.end_token(state)
             symbol = -1 if automaton.accepting(state) else automaton.first_symbol(state)
-            if symbol >= 0:
+            if symbol >= 0 and not by_byte:
                 data.append(symbol)
                 state = automaton.step(state, symbol)
                 continue
@@ -142,17 +145,34 @@ class TokenAutomaton:
             data.clear()
             if automaton.accepting(state):
                 return tokens
-            token = self._token_of_set(-1 - symbol)
+            token = self._token_of_set(-1 - symbol) if symbol < 0 else self._token_of_byte(symbol)
             if token is None:
                 return None
             tokens.append(token)
-            is_text = bool(self.vocabulary.token_bytes[token])
-            state = automaton.step_token(state, token, is_text)
+            if symbol >= 0:
+                state = automaton.step(state, symbol)
+            else:
+                state = automaton.step_token(state, token, bool(self.vocabulary.token_bytes[token]))
+            if by_byte:
+                state = automaton.end_token(state)
+        return None
+
+    def _token_of_byte(self, byte: int) -> int | None:
+        spelling = self.vocabulary.spelling(bytes([byte]))
+        return spelling and spelling[0]
 
     def _token_of_set(self, index: int) -> int | None:
-        read_by = self.automaton.token_classes.read_by
-        fitting = (t for c, t in self._representatives.items() if index in read_by[c])
-        return min(fitting, default=None)
+        """Of the tokens that a set holds the lowest, where characters count of the shortest."""
+        classes = self.automaton.token_classes
+
+        def rank(token_class: int, token: int) -> tuple[bool, int, int]:
+            length = classes.characters[token_class] or 0
+            return length == 0, length, token
+
+        fitting = (
+            each for each in self._representatives.items() if index in classes.read_by[each[0]]
+        )
+        return min(fitting, key=lambda each: rank(*each), default=(0, None))[1]
 
     def tokens_to_finish(self, state: int) -> int:
         """Tokens that suffice from ``state``, end token included; 0 once ended."""
