@@ -60,7 +60,7 @@ def apply_limits(rule: str, nfa: Nfa, limits: Limits) -> tuple[list[Node], Limit
     Raises
     ------
     UnsupportedGrammar
-        If the shortest match can't be found, or the limits leave nothing of the rule.
+        If the shortest matches can't be told.
     """
     nodes = _shortest_matches(rule, nfa) if limits.lazy else determinise(nfa)
     limits = limits._replace(lazy=False)
@@ -72,8 +72,6 @@ def apply_limits(rule: str, nfa: Nfa, limits: Limits) -> tuple[list[Node], Limit
         product = _count_characters(nodes, limits.max_chars)
         if product is not None:
             nodes, limits = product, limits._replace(max_chars=None)
-    if limits.max_tokens is not None:
-        _check_token_budget(rule, nodes, limits.max_tokens)
     return nodes, limits
 
 
@@ -121,11 +119,11 @@ def fewest_characters(
 
 def _shortest_matches(rule: str, nfa: Nfa) -> list[Node]:
     """Those that have no shorter match as a prefix: nothing goes on from where a match may end."""
-    nodes = None if nfa.token_edges else powerset(nfa)
+    nodes = None if nfa.token_edges else powerset(nfa, _MOST_NODES)
     if nodes is None:
         raise UnsupportedGrammar(
-            f"Rule {rule!r} is lazy, and its body speaks of tokens or is too ambiguous for that;"
-            " write what ends it into the body instead."
+            f"Rule {rule!r} is lazy, and its body speaks of tokens or is so ambiguous that it would"
+            f" take more than {_MOST_NODES} nodes; write what ends it into the body instead."
         )
     return [Node(True, (), ()) if node.final else node for node in nodes]
 
@@ -156,37 +154,9 @@ def _count_characters(nodes: list[Node], most: int) -> list[Node] | None:
     return product
 
 
-def _check_token_budget(rule: str, nodes: list[Node], most: int) -> None:
-    """What is counted in tokens is counted by the states; here it is only seen to be possible.
-
-    A byte may need a token, so whatever is begun has to end within as many bytes.
-    """
-    shortest = _distances(nodes)[0]
-    if shortest > most:
-        raise too_few_tokens(rule, most, shortest)
-
-
 def too_few_tokens(rule: str, most: int, shortest: int) -> UnsupportedGrammar:
     """What is said of a rule that may not be finished in as many tokens as it may have."""
     return UnsupportedGrammar(
         f"Rule {rule!r} has max_tokens={most}, and its shortest text may take {shortest}; allow"
         " more."
     )
-
-
-def _distances(nodes: list[Node]) -> list[int]:
-    """Bytes, or tokens as a whole, from each node to an end."""
-    sources: list[list[int]] = [[] for _ in nodes]
-    for index, node in enumerate(nodes):
-        for edge in (*node.byte_edges, *node.token_edges):
-            sources[edge[-1]].append(index)
-    distance = [len(nodes) + 1] * len(nodes)
-    reached = [index for index, node in enumerate(nodes) if node.final]
-    for index in reached:
-        distance[index] = 0
-    for index in reached:
-        for source in sources[index]:
-            if distance[source] > distance[index] + 1:
-                distance[source] = distance[index] + 1
-                reached.append(source)
-    return distance

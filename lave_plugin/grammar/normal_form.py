@@ -19,7 +19,7 @@ from functools import partial
 
 from lave_plugin.grammar.dispatch import build_dispatch
 from lave_plugin.grammar.errors import UnsupportedGrammar
-from lave_plugin.grammar.limits import apply_limits, fewest_characters, inline
+from lave_plugin.grammar.limits import apply_limits, fewest_characters, inline, too_few_tokens
 from lave_plugin.grammar.nfa import Nfa, Node, TokenSet, determinise
 from lave_plugin.grammar.notation import (
     Body,
@@ -83,18 +83,23 @@ class RuleAutomata:
     def counts_through_rules(self) -> bool:
         """Whether `counting.CountingAutomaton` has to count, since `automaton.Automaton` can't.
 
-        That one takes rules that refer to no other, and where characters count, read no tokens as
-        a whole and have no way to their end of fewer characters than one of the fewest bytes.
+        That one takes rules that refer to no other, and where characters count, have a string
+        within their limit, read no tokens as a whole, and have no way to their end of fewer
+        characters than one of the fewest bytes.
         """
         for rule in {*self.token_budgets, *self.character_budgets}:
-            reached = _reached_within(self, self.start[rule])
+            start = self.start[rule]
+            reached = _reached_within(self, start)
             if any(self.rule_edges[node] for node in reached):
                 return True
-            if rule in self.character_budgets and (
-                any(self.token_edges.get(node) for node in reached)
-                or _characters(self, reached) != _characters(self, reached, in_fewest_bytes=False)
-            ):
-                return True
+            if rule in self.character_budgets:
+                if any(self.token_edges.get(node) for node in reached):
+                    return True
+                characters = _characters(self, reached)
+                if characters[start] > self.character_budgets[rule]:
+                    return True  # the rule has no string within its limit
+                if characters != _characters(self, reached, in_fewest_bytes=False):
+                    return True
         return False
 
 
@@ -363,9 +368,23 @@ class _Linker:
             out.token_edges[node] = tuple(
                 edge for edge in edges if out.distance[edge[1]] < UNREACHABLE
             )
+        self._check_budgets()
         out.token_sets = list(self._set_ids)
         out.characters = characters_of(out)
         return out
+
+    def _check_budgets(self) -> None:
+        """What is counted in tokens is counted by the states; here it is seen to be possible.
+
+        A byte may need a token, so whatever is begun has to end within as many bytes.
+        """
+        out = self._out
+        for budgets in (out.token_budgets, out.character_budgets):
+            for rule in [rule for rule in budgets if out.distance[out.start[rule]] >= UNREACHABLE]:
+                del budgets[rule]  # it has no string
+        for rule, most in out.token_budgets.items():
+            if out.distance[out.start[rule]] > most:
+                raise too_few_tokens(out.names[rule], most, out.distance[out.start[rule]])
 
     def _rule_id(self, name: str) -> int:
         if name not in self._rule_ids:

@@ -20,7 +20,7 @@ from lave_plugin.engines.sglang.recent import RecentGrammars
 from lave_plugin.grammar import composition, self_test
 from lave_plugin.grammar.automaton import Automaton
 from lave_plugin.grammar.caret import move_carets_in_ebnf, move_carets_in_regex
-from lave_plugin.grammar.compiler import OBJECT_OR_ARRAY, automaton_of
+from lave_plugin.grammar.compiler import OBJECT_OR_ARRAY, automaton_of, characters_of_tokens
 from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.grammar.implementation import states_of, states_over
 from lave_plugin.grammar.json_schema import Layout, exact_grammar
@@ -224,7 +224,10 @@ def compose(
         return read_normal_form(str(grammar.ctx.grammar), never)
 
     try:
-        states = states_of(composition.rules_of_key(key, rules_of))
+        states = states_of(
+            composition.rules_of_key(key, rules_of),
+            lambda: characters_of_tokens(backend._tokenizer_info.decoded_vocab, never),
+        )
     except UnsupportedGrammar as error:
         return _refused(error)
     # The engine's own half can't say what the constraint is; no step asks it, and if one did it
