@@ -218,28 +218,27 @@ class CountingAutomaton(Automaton):
     def _byte_ways(self, item: CountedItem) -> Iterator[tuple[int, int, int, int]]:
         node, behind, _, characters = item
         for low, high, target in self._rules.byte_edges[node]:
-            if characters == UNLIMITED:
-                yield low, high, target, 0
-                continue
             for first, last, begun in split_at_characters(low, high):
                 if self._may_read(target, behind, characters, begun):
                     yield first, last, target, begun
 
     def _may_read(self, target: int, behind: int, characters: int, begun: int) -> bool:
         """Whether there are so many characters left, and behind them enough to end in."""
-        return begun <= characters and (
-            self._to_end(target, behind, UNLIMITED, _less(characters, begun)) < _NEVER
+        return characters == UNLIMITED or (
+            begun <= characters
+            and self._to_end(target, behind, UNLIMITED, characters - begun) < _NEVER
         )
 
     def _unfold(self, state: int, byte: int) -> int:
         if state in self._members:
             return super()._unfold(state, byte)
         taken = state in self._between_tokens
+        begun = byte & 0xC0 != 0x80
         return self._state_of_items(
-            (target, item[1], _less(item[2], taken), _less(item[3], begun))
-            for item in self._items[state]
-            for low, high, target, begun in self._byte_ways(item)
-            if low <= byte <= high
+            (target, behind, _less(tokens, taken), _less(characters, begun))
+            for node, behind, tokens, characters in self._items[state]
+            for low, high, target in self._rules.byte_edges[node]
+            if low <= byte <= high and self._may_read(target, behind, characters, begun)
         )
 
     def _unfold_token(self, state: int, token_class: int) -> int:
@@ -248,15 +247,13 @@ class CountingAutomaton(Automaton):
         taken = state in self._between_tokens
         read_by = self.token_classes.read_by[token_class]
         length = self.token_classes.characters[token_class]
+        if length is None:
+            length = _TOO_MANY
         return self._state_of_items(
-            (target, behind, _less(tokens, taken), _less(characters, length or 0))
+            (target, behind, _less(tokens, taken), _less(characters, length))
             for node, behind, tokens, characters in self._items[state]
             for index, target in self._rules.token_edges.get(node, ())
-            if index in read_by
-            and (
-                characters == UNLIMITED
-                or (length is not None and self._may_read(target, behind, characters, length))
-            )
+            if index in read_by and self._may_read(target, behind, characters, length)
         )
 
     def _state_of_items(self, items: Iterator[CountedItem]) -> int:
@@ -381,8 +378,7 @@ class CountingAutomaton(Automaton):
     def _can_read(self, item: CountedItem) -> bool:
         node, behind, _, characters = item
         return any(self._byte_ways(item)) or any(
-            characters == UNLIMITED
-            or self._may_read(target, behind, characters, self._set_characters[index])
+            self._may_read(target, behind, characters, self._set_characters[index])
             for index, target in self._rules.token_edges.get(node, ())
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from lave_plugin.grammar.automaton import DEAD, Automaton, TokenClasses
 from lave_plugin.grammar.vocabulary import UNSPELLABLE, Vocabulary
 
@@ -210,12 +212,64 @@ class TokenAutomaton:
 
         In whole words of 32 bits, so it can be read as xgrammar's bitmask.
         """
-        size = len(self.vocabulary)
-        mask = bytearray((size + 31) // 32 * 4)
-        for token in range(size):
-            if self.advance(state, token) != DEAD:
+        mask = bytearray((len(self.vocabulary) + 31) // 32 * 4)
+        may_follow = self._that_run(state) if state >= 0 else []
+        if self.automaton.reads_tokens and state >= 0:
+            readable = [*may_follow, *self._read_as_a_whole(state)]
+            may_follow = [token for token in readable if self.advance(state, token) != DEAD]
+        ends = self.vocabulary.end_tokens if self.is_complete(state) else ()
+        for token in (*may_follow, *ends):
+            if token < len(self.vocabulary):
                 mask[token >> 3] |= 1 << (token & 7)
         return bytes(mask)
+
+    def _that_run(self, state: int) -> list[int]:
+        """The tokens whose bytes lead somewhere from here; what begins as a dead one is skipped."""
+        texts, tokens = self.vocabulary.in_order
+        step = self.automaton.step
+        running: list[int] = []
+        before, behind = b"", [state]  # the states behind the first bytes of the text before
+        at = 0
+        while at < len(texts):
+            data = texts[at]
+            common = 0
+            for one, other in zip(data, before, strict=False):
+                if one != other or common == len(behind) - 1:
+                    break
+                common += 1
+            del behind[common + 1 :]
+            for length in range(common, len(data)):
+                following = step(behind[-1], data[length])
+                if following == DEAD:
+                    at = bisect_left(texts, _behind_all(data[: length + 1]), at + 1)
+                    break
+                behind.append(following)
+            else:
+                running.append(tokens[at])
+                at += 1
+            before = data
+        return running
+
+    def _read_as_a_whole(self, state: int) -> list[int]:
+        """The tokens that some edge may read from here."""
+        automaton, token_bytes = self.automaton, self.vocabulary.token_bytes
+        class_of = automaton.token_classes.class_of
+        readable = {
+            token_class
+            for token_class, token in self._representatives.items()
+            if automaton.step_token(state, token, bool(token_bytes[token])) != DEAD
+        }
+        return [
+            token
+            for token, data in enumerate(token_bytes if readable else ())
+            if class_of(token, bool(data)) in readable
+        ]
+
+
+def _behind_all(prefix: bytes) -> bytes:
+    """The first text in order behind all that begin so."""
+    head = prefix.rstrip(b"\xff")
+    return head[:-1] + bytes([head[-1] + 1]) if head else b"\xff" * 1000
 
 
 def special_tokens(classes: TokenClasses, vocabulary: Vocabulary) -> frozenset[int]:
