@@ -1,6 +1,7 @@
 """Limits over rules within rules: recursive ones, one in another, characters of tokens."""
 
 import itertools
+import json
 import random
 
 import pytest
@@ -26,13 +27,19 @@ from token_oracle import (
     tokens_of_mask,
 )
 
+from lave_plugin.canvas import MASKED, Canvas
+from lave_plugin.grammar import token_automaton
 from lave_plugin.grammar.automaton import DEAD
 from lave_plugin.grammar.compiler import characters_of_tokens
 from lave_plugin.grammar.counting import CountingAutomaton
+from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.grammar.implementation import states_of_text, states_over
+from lave_plugin.grammar.lost_limits import check_limits
 from lave_plugin.grammar.normal_form import read_normal_form
+from lave_plugin.grammar.structural_tag import grammars_in
 from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.grammar.vocabulary import Vocabulary
+from lave_plugin.lattice import Verdict, find_witness
 
 AB = TEXT.index(b"ab")
 
@@ -203,6 +210,69 @@ def test_grammars_that_the_plain_states_count_are_counted_the_same(name):
                 break
             token = random_choice.choice(sorted(allowed))
             one, other = ours.advance(one, token), plain.advance(other, token)
+
+
+LOST = [
+    'root ::= a "!"\na[lazy] ::= b "x"\nb[max_tokens=3] ::= [a-z]*',
+    'root ::= a "!"\na[lazy] ::= b "x"\nb ::= c\nc[max_chars=3] ::= [a-z]*',
+]
+
+
+@pytest.mark.parametrize("grammar", LOST)
+def test_limits_that_xgrammar_loses_are_named(grammar):
+    assert "max_" not in str(compile_grammar(grammar).grammar).partition("a[lazy]")[2]
+    with pytest.raises(UnsupportedGrammar, match="'a' is lazy and holds"):
+        check_limits(grammar)
+    tag = {"type": "structural_tag", "format": {"type": "grammar", "grammar": grammar}}
+    assert grammars_in(json.dumps(tag)) == [grammar]
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [
+        'root ::= a "!"\na[lazy, max_chars=3] ::= b "x"\nb ::= [a-z]*',
+        'root[max_tokens=9] ::= a "!"\na[lazy] ::= [a-z]* "x"',
+        'root ::= "lazy" a\na[max_tokens=3] ::= "(" a ")" | b\nb[max_chars=2] ::= "x"*',
+        "root ::= lazy",
+    ],
+)
+def test_other_limits_are_not_lost(grammar):
+    check_limits(grammar)
+
+
+def test_states_may_be_dropped(monkeypatch):
+    """Above the cap all go, and who walks again comes to the same."""
+    grammar = 'root ::= a "!"\na[max_tokens=50] ::= "(" a ")" | "x" | b\nb[max_chars=9] ::= "y"*'
+    tokens = tokens_over(compile_grammar(grammar))
+    sentence = [token_of(symbol) for symbol in "((((yy"]
+    state = walk(tokens, sentence)
+    allowed, ending = tokens.allowed_tokens(state), tokens.shortest_ending(state)
+    tokens.make_room()
+    assert tokens.generation == 0
+    monkeypatch.setattr(token_automaton, "MAX_BYTES", 1000)
+    before = tokens.memory
+    tokens.make_room()
+    assert tokens.generation == 1 and tokens.memory < before
+    state = walk(tokens, sentence)
+    assert (tokens.allowed_tokens(state), tokens.shortest_ending(state)) == (allowed, ending)
+
+
+def test_the_search_for_a_witness_knows_what_is_left():
+    """Of the rows that native states can't step."""
+    tokens = tokens_over(compile_grammar('root ::= a "!"\na[max_tokens=5] ::= "(" a ")" | "x"'))
+    opened, closed, x, end = map(token_of, "()x!")
+    candidates = [opened, x, closed, end]
+
+    def search(fixed: str, budget: int):
+        block = [MASKED if symbol == "_" else token_of(symbol) for symbol in fixed]
+        canvas = Canvas(block, 0, budget)
+        masked = {at: candidates for at, symbol in enumerate(fixed) if symbol == "_"}
+        return find_witness(tokens, tokens.start, canvas, masked, 1000)
+
+    assert search("__x__!", 9).witness == {0: opened, 1: opened, 3: closed, 4: closed}
+    assert search("___x___!", 9).verdict == Verdict.REFUTED  # seven tokens in a rule of five
+    assert search("((___!", 6).verdict == Verdict.REFUTED  # and no end token left
+    assert search("((___!", 7).witness == {2: x, 3: closed, 4: closed}
 
 
 LETTERS = "ab("
