@@ -152,6 +152,10 @@ REFUSED = {
         {"ebnf": 'root ::= a\na[max_tokens=9] ::= "(" a ")" | "0123456789"'},
         "allow more",
     ),
+    "a limit that would be lost": (
+        {"ebnf": 'root ::= a "!"\na[lazy] ::= b "x"\nb[max_tokens=3] ::= [a-z]*'},
+        "lose",
+    ),
     "what would end the process": (
         {
             "structural_tag": json.dumps(
