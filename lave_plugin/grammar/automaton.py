@@ -49,9 +49,9 @@ _TOKENS = 257
 # Which byte a shortest completion takes where several will do: something a human would write and
 # any tokenizer knows. The choice must depend on the state alone.
 _PREFERRED = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_RANK = {byte: rank for rank, byte in enumerate(_PREFERRED)}
-_RANK.update({byte: 100 + byte for byte in range(0x20, 0x7F) if byte not in _RANK})
-_RANK.update({byte: 300 + byte for byte in range(256) if byte not in _RANK})
+RANK = {byte: rank for rank, byte in enumerate(_PREFERRED)}
+RANK.update({byte: 100 + byte for byte in range(0x20, 0x7F) if byte not in RANK})
+RANK.update({byte: 300 + byte for byte in range(256) if byte not in RANK})
 
 
 class _Budget(NamedTuple):
@@ -70,7 +70,7 @@ class Automaton:
     Every state that is not DEAD can be completed to a sentence.
     """
 
-    def __init__(self, rules: RuleAutomata) -> None:
+    def __init__(self, rules: RuleAutomata, token_classes: "TokenClasses | None" = None) -> None:
         self._rules = rules
         self._nullable = [rules.distance[start] == 0 for start in rules.start]
         # A node behind which its rule has nothing left to read.
@@ -80,7 +80,7 @@ class Automaton:
                 zip(rules.final, rules.byte_edges, rules.rule_edges, strict=True)
             )
         ]
-        self.token_classes = TokenClasses(rules.token_sets)
+        self.token_classes = token_classes or TokenClasses(rules.token_sets)
         self.reads_tokens = bool(rules.token_sets or rules.token_budgets)
         """Whether a token is more to the grammar than its bytes."""
         self.generation = -1
@@ -112,9 +112,11 @@ class Automaton:
         self._members: dict[int, tuple[int, ...]] = {}
         self._by_members: dict[tuple[int, ...], int] = {}
 
+        self.start = self._state_of(frozenset([self._first_item()]))
+
+    def _first_item(self) -> Item:
         root = self._rules.root
-        behind = self._budgeted(root, END_OF_TEXT)
-        self.start = self._state_of(frozenset([(self._rules.start[root], behind)]))
+        return self._rules.start[root], self._budgeted(root, END_OF_TEXT)
 
     @property
     def is_recursive(self) -> bool:
@@ -134,7 +136,7 @@ class Automaton:
             refers_to[rule] = sorted(referred)
         return any(
             len(component) > 1 or component[0] in refers_to[component[0]]
-            for component in _components(refers_to)
+            for component in strong_components(refers_to)
         )
 
     @property
@@ -268,6 +270,14 @@ class Automaton:
                 allowed.update(range(low, high + 1))
         return bytes(sorted(allowed))
 
+    def spells_by_byte(self, state: int) -> bool:
+        """Whether the rest of a shortest completion is known only as tokens of one byte each.
+
+        Here never: of the rules that count tokens none holds another, so whatever spells the
+        shortest way to the end of one, in fewer tokens than bytes, leaves it the shortest.
+        """
+        return False
+
     def forced_bytes(self, state: int, limit: int = 64) -> bytes:
         """The longest string, up to `limit` bytes, that is the only way on.
 
@@ -367,17 +377,16 @@ class Automaton:
         return state
 
     def _add_state(self, items: frozenset[Item], accepting: bool) -> int:
-        shortest = 0
-        if not accepting:
-            distance = self._rules.distance
-            remaining = self._remaining
-            shortest = min(distance[node] + remaining[continuation] for node, continuation in items)
         self._items.append(tuple(sorted(items)))
         self._accepting.append(accepting)
-        self._shortest.append(shortest)
+        self._shortest.append(0 if accepting else self._shortest_of(items))
         self._first_symbol.append(None)
         self._transitions.append({})
         return len(self._items) - 1
+
+    def _shortest_of(self, items: frozenset[Item]) -> int:
+        distance, remaining = self._rules.distance, self._remaining
+        return min(distance[node] + remaining[continuation] for node, continuation in items)
 
     def _close(self, kernel: frozenset[Item]) -> tuple[frozenset[Item], bool]:
         """Earley's predictor and completer, until nothing new comes.
@@ -440,7 +449,7 @@ class Automaton:
         equations is the key, with the names of the rules inside it.
         """
         resolved: dict[int, int] = {}
-        for component in _components(
+        for component in strong_components(
             {
                 rule: [-1 - continuation for _, continuation in items if continuation < 0]
                 for rule, items in waiting.items()
@@ -532,8 +541,8 @@ class Automaton:
         for item in self._items[state]:
             for low, high, target, _ in self._byte_ways(item):
                 if distance[target] + remaining[item[1]] == after:
-                    byte = min(range(low, high + 1), key=_RANK.__getitem__)
-                    if best is None or _RANK[byte] < _RANK[best]:
+                    byte = min(range(low, high + 1), key=RANK.__getitem__)
+                    if best is None or RANK[byte] < RANK[best]:
                         best = byte
         if best is not None:
             return best
@@ -549,26 +558,37 @@ class TokenClasses:
     """Tokens that no set of a grammar tells apart are one class.
 
     Class 2 * signature + is_text, where a signature stands for the sets that list the token; 0 for
-    the tokens that none does.
+    the tokens that none does. Where characters of tokens count, those of different length are told
+    apart as well.
+
+    `characters` has for each token how many begin in its text, None for those without text.
     """
 
-    def __init__(self, sets: Sequence[TokenSet]) -> None:
+    def __init__(
+        self, sets: Sequence[TokenSet], characters: Sequence[int | None] | None = None
+    ) -> None:
         listed_in: dict[int, list[int]] = {}
         for index, tokens in enumerate(sets):
             for token in tokens.ids:
                 listed_in.setdefault(token, []).append(index)
-        signatures: dict[tuple[int, ...], int] = {(): 0}
+        length_of = dict(enumerate(characters or ()))
+        signatures: dict[tuple[tuple[int, ...], int | None], int] = {((), None): 0}
         self.signature = {
-            token: signatures.setdefault(tuple(indices), len(signatures))
-            for token, indices in sorted(listed_in.items())
+            token: signatures.setdefault(
+                (tuple(listed_in.get(token, ())), length_of.get(token)), len(signatures)
+            )
+            for token in sorted({*listed_in, *length_of})
         }
-        """Of the tokens that are listed, in ascending order."""
+        """Of the tokens that are listed, or have characters that count, in ascending order."""
         excluding = {index for index, tokens in enumerate(sets) if tokens.excluded}
         self.read_by: list[frozenset[int]] = []
         """For each class the sets that hold its tokens."""
-        for signature in signatures:
+        self.characters: list[int | None] = []
+        """For each class the characters of its tokens, where they count."""
+        for signature, length in signatures:
             named = set(signature) - excluding
             self.read_by += [frozenset(named), frozenset(named | excluding.difference(signature))]
+            self.characters += [length, length]
         self.named = frozenset(
             token for tokens in sets if not tokens.excluded for token in tokens.ids
         )
@@ -579,7 +599,7 @@ class TokenClasses:
         return 2 * self.signature.get(token, 0) + is_text
 
 
-def _components(depends_on: dict[int, list[int]]) -> list[list[int]]:
+def strong_components(depends_on: dict[int, list[int]]) -> list[list[int]]:
     """Strongly connected components, dependencies first (Tarjan 1972), without recursion."""
     index: dict[int, int] = {}
     low: dict[int, int] = {}

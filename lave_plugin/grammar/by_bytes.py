@@ -12,6 +12,7 @@ from lave_plugin.grammar.caret import move_carets_in_ebnf, move_carets_in_regex
 from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.grammar.json_schema import Layout, exact_grammar
 from lave_plugin.grammar.lark import is_lark, lark_to_ebnf
+from lave_plugin.grammar.lost_limits import check_limits
 
 
 def compile_text(
@@ -38,6 +39,7 @@ def compile_text(
             return _compiler().compile_regex(move_carets_in_regex(text))
         if kind == "lark" or is_lark(text):
             return _compiler().compile_grammar(lark_to_ebnf(text))
+        check_limits(text)
         return _compiler().compile_grammar(move_carets_in_ebnf(text))
     except RuntimeError as error:
         raise UnsupportedGrammar(_without_origin(str(error))) from None

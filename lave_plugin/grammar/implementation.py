@@ -2,31 +2,46 @@
 
 Both decide the same. The environment variable LAVE_NATIVE chooses: `0` forces the reference, `1`
 makes a missing native part an error, anything else takes it where it is there.
+
+Limits that hold over rules within rules are counted in Python alone (`counting`): they are rare,
+and their rows are stepped as the reference steps them.
 """
 
 import logging
 import os
-from collections.abc import Container
+from collections.abc import Callable, Container, Sequence
 from functools import cache
 from types import ModuleType
 
 from lave_plugin.grammar import automaton, token_automaton
+from lave_plugin.grammar.counting import CountingAutomaton
 from lave_plugin.grammar.normal_form import RuleAutomata, read_normal_form
 from lave_plugin.grammar.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
 
 
-def states_of(rules: RuleAutomata) -> automaton.Automaton:
-    """The states of a grammar."""
+Characters = Callable[[], Sequence[int | None]]
+"""Gives the `characters` of `automaton.TokenClasses`."""
+
+
+def states_of(rules: RuleAutomata, characters: Characters | None = None) -> automaton.Automaton:
+    """The states of a grammar.
+
+    `characters` is asked where a limit counts the characters of tokens.
+    """
+    if rules.counts_through_rules():
+        return CountingAutomaton(rules, characters and characters())
     native = native_module()
     return automaton.Automaton(rules) if native is None else native.Automaton(rules)
 
 
-def states_of_text(text: str, never: Container[int] = ()) -> automaton.Automaton:
+def states_of_text(
+    text: str, never: Container[int] = (), characters: Characters | None = None
+) -> automaton.Automaton:
     """The states of a grammar in xgrammar's printed normal form.
 
-    `never` is that of `normal_form.read_normal_form`.
+    `never` is that of `normal_form.read_normal_form`, `characters` that of `states_of`.
 
     Raises
     ------
@@ -35,10 +50,13 @@ def states_of_text(text: str, never: Container[int] = ()) -> automaton.Automaton
     """
     native = native_module()
     if native is None:
-        return automaton.Automaton(read_normal_form(text, never))
+        return states_of(read_normal_form(text, never), characters)
     from lave_plugin.native.reader import read_normal_form as read_natively
 
-    return native.Automaton(read_natively(text, never))
+    rules = read_natively(text, never)
+    if isinstance(rules, RuleAutomata):
+        return states_of(rules, characters)
+    return native.Automaton(rules)
 
 
 def states_over(

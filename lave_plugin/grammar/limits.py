@@ -1,9 +1,10 @@
 """What the attributes of a rule take away from its language: `lazy`, `max_chars`, `max_tokens`.
 
-All three are modelled on the automaton of the rule with every rule inside it built in place, which
-has to be regular for that. (xgrammar asks the same of a lazy rule, and what its structural tags put
-a budget on is free text or free tokens.) Budgets are counted by the states, so that a long one
-costs no more than a short one.
+All three are modelled on the automaton of the rule with every rule inside it built in place, where
+it is regular, as nearly all are: xgrammar asks that of a lazy rule, and its structural tags put a
+budget on free text and free tokens. Budgets are counted by the states, so that a long one costs no
+more than a short one. Those of other rules, which are recursive, hold another such rule or count
+the characters of tokens, are left to states that count through rules (`counting`).
 
 Where xgrammar finds that a budget is spent and the rule can't end, it lets the rule go on. Here the
 budget holds: what would run into that is left out, so each match that is begun can be ended within
@@ -22,22 +23,23 @@ _MOST_NODES = 1 << 15
 """A budget takes a copy of the automaton for each character; so many take a second."""
 
 
-def inline(automata: dict[str, list[Node]], rule: str, limited: Collection[str]) -> Nfa:
-    """The automaton of `rule` with every rule that it refers to in place."""
+def inline(automata: dict[str, list[Node]], rule: str, limited: Collection[str]) -> Nfa | None:
+    """The automaton of `rule` with every rule that it refers to in place.
+
+    None where there is none of reasonable size: recursion or another rule with limits is in it.
+    """
     nfa = Nfa()
     # Rule, the nodes before and behind it, the rules that it stands in.
     pending = [(rule, nfa.start, nfa.end, frozenset[str]())]
     while pending:
         name, before, after, around = pending.pop()
-        if name in around or (around and name in limited):
-            raise UnsupportedGrammar(
-                f"Rule {rule!r} has lazy, max_chars or max_tokens, which this version of the plugin"
-                f" can model only on rules without recursion, or without another such rule inside;"
-                f" {name!r} is in the way: take the attribute off, or simplify the rule."
-            )
         nodes = automata[name]
-        if nfa.node_count + len(nodes) > _MOST_NODES:
-            raise _too_large(rule)
+        if (
+            name in around
+            or (around and name in limited)
+            or nfa.node_count + len(nodes) > _MOST_NODES
+        ):
+            return None
         copies = [nfa.new_node() for _ in nodes]
         nfa.empty_edges[before].append(copies[0])
         for copy, node in zip(copies, nodes, strict=True):
@@ -58,29 +60,27 @@ def apply_limits(rule: str, nfa: Nfa, limits: Limits) -> tuple[list[Node], Limit
     Raises
     ------
     UnsupportedGrammar
-        If it would be too large, or the limits leave nothing of the rule.
+        If the shortest matches can't be told.
     """
     nodes = _shortest_matches(rule, nfa) if limits.lazy else determinise(nfa)
     limits = limits._replace(lazy=False)
-    if limits.max_chars is not None and not _states_can_count(rule, nodes, limits.max_chars):
-        nodes = _count_characters(rule, nodes, limits.max_chars)
-        limits = limits._replace(max_chars=None)
-    if limits.max_tokens is not None:
-        _check_token_budget(rule, nodes, limits.max_tokens)
+    if (
+        limits.max_chars is not None
+        and not any(node.token_edges for node in nodes)
+        and not _states_can_count(nodes, limits.max_chars)
+    ):
+        product = _count_characters(nodes, limits.max_chars)
+        if product is not None:
+            nodes, limits = product, limits._replace(max_chars=None)
     return nodes, limits
 
 
-def _states_can_count(rule: str, nodes: list[Node], most: int) -> bool:
+def _states_can_count(nodes: list[Node], most: int) -> bool:
     """Whether no way to an end has fewer characters than one of the fewest bytes.
 
     Of an item the states know one way to the end, of the fewest bytes; so only then they know
     exactly which items a budget leaves. Free text is of this kind, and nearly all else.
     """
-    if any(node.token_edges for node in nodes):
-        raise UnsupportedGrammar(
-            f"Rule {rule!r} has max_chars and speaks of tokens, which have no number of characters;"
-            " use max_tokens."
-        )
     byte_edges = dict(enumerate(node.byte_edges for node in nodes))
     ends = [index for index, node in enumerate(nodes) if node.final]
     characters = fewest_characters(byte_edges, ends)
@@ -119,16 +119,16 @@ def fewest_characters(
 
 def _shortest_matches(rule: str, nfa: Nfa) -> list[Node]:
     """Those that have no shorter match as a prefix: nothing goes on from where a match may end."""
-    nodes = None if nfa.token_edges else powerset(nfa)
+    nodes = None if nfa.token_edges else powerset(nfa, _MOST_NODES)
     if nodes is None:
         raise UnsupportedGrammar(
-            f"Rule {rule!r} is lazy, and its body speaks of tokens or is too ambiguous for that;"
-            " write what ends it into the body instead."
+            f"Rule {rule!r} is lazy, and its body speaks of tokens or is so ambiguous that it would"
+            f" take more than {_MOST_NODES} nodes; write what ends it into the body instead."
         )
     return [Node(True, (), ()) if node.final else node for node in nodes]
 
 
-def _count_characters(rule: str, nodes: list[Node], most: int) -> list[Node]:
+def _count_characters(nodes: list[Node], most: int) -> list[Node] | None:
     """The product with a counter of the bytes that begin a character, where they are few."""
     numbers = {(0, 0): 0}
     pairs = [(0, 0)]
@@ -143,7 +143,7 @@ def _count_characters(rule: str, nodes: list[Node], most: int) -> list[Node]:
     product: list[Node] = []
     while len(product) < len(pairs):
         if len(pairs) > _MOST_NODES:
-            raise _too_large(rule)
+            return None
         node, count = pairs[len(product)]
         byte_edges = []
         for low, high, target in nodes[node].byte_edges:
@@ -154,39 +154,9 @@ def _count_characters(rule: str, nodes: list[Node], most: int) -> list[Node]:
     return product
 
 
-def _check_token_budget(rule: str, nodes: list[Node], most: int) -> None:
-    """What is counted in tokens is counted by the states; here it is only seen to be possible.
-
-    A byte may need a token, so whatever is begun has to end within as many bytes.
-    """
-    shortest = _distances(nodes)[0]
-    if shortest > most:
-        raise UnsupportedGrammar(
-            f"Rule {rule!r} has max_tokens={most}, and its shortest text may take {shortest};"
-            " allow more."
-        )
-
-
-def _distances(nodes: list[Node]) -> list[int]:
-    """Bytes, or tokens as a whole, from each node to an end."""
-    sources: list[list[int]] = [[] for _ in nodes]
-    for index, node in enumerate(nodes):
-        for edge in (*node.byte_edges, *node.token_edges):
-            sources[edge[-1]].append(index)
-    distance = [len(nodes) + 1] * len(nodes)
-    reached = [index for index, node in enumerate(nodes) if node.final]
-    for index in reached:
-        distance[index] = 0
-    for index in reached:
-        for source in sources[index]:
-            if distance[source] > distance[index] + 1:
-                distance[source] = distance[index] + 1
-                reached.append(source)
-    return distance
-
-
-def _too_large(rule: str) -> UnsupportedGrammar:
+def too_few_tokens(rule: str, most: int, shortest: int) -> UnsupportedGrammar:
+    """What is said of a rule that may not be finished in as many tokens as it may have."""
     return UnsupportedGrammar(
-        f"Rule {rule!r} has lazy, max_chars or max_tokens, and is too large for that: it would take"
-        f" more than {_MOST_NODES} nodes. Lower the budget, or take it off."
+        f"Rule {rule!r} has max_tokens={most}, and its shortest text may take {shortest}; allow"
+        " more."
     )

@@ -19,7 +19,7 @@ from functools import partial
 
 from lave_plugin.grammar.dispatch import build_dispatch
 from lave_plugin.grammar.errors import UnsupportedGrammar
-from lave_plugin.grammar.limits import apply_limits, fewest_characters, inline
+from lave_plugin.grammar.limits import apply_limits, fewest_characters, inline, too_few_tokens
 from lave_plugin.grammar.nfa import Nfa, Node, TokenSet, determinise
 from lave_plugin.grammar.notation import (
     Body,
@@ -69,10 +69,9 @@ class RuleAutomata:
     token_edges: dict[int, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     """For the nodes that have some (set, target): one token of the set leads to target."""
     token_budgets: dict[int, int] = field(default_factory=dict)
-    """For the rules that have one: how many tokens may begin inside a string of the rule. Such a
-    rule refers to no other."""
+    """For the rules that have one: how many tokens may begin inside a string of the rule."""
     character_budgets: dict[int, int] = field(default_factory=dict)
-    """The same for characters, of rules without token edges."""
+    """The same for characters."""
     characters: dict[int, int] = field(default_factory=dict)
     """For each node of those rules: how many characters begin on the way to the end of the rule, of
     the shortest ways in bytes where they are fewest."""
@@ -80,6 +79,28 @@ class RuleAutomata:
     def has_budget(self, rule: int) -> bool:
         """Whether a string of the rule is counted, in tokens or in characters."""
         return rule in self.token_budgets or rule in self.character_budgets
+
+    def counts_through_rules(self) -> bool:
+        """Whether `counting.CountingAutomaton` has to count, since `automaton.Automaton` can't.
+
+        That one takes rules that refer to no other, and where characters count, have a string
+        within their limit, read no tokens as a whole, and have no way to their end of fewer
+        characters than one of the fewest bytes.
+        """
+        for rule in {*self.token_budgets, *self.character_budgets}:
+            start = self.start[rule]
+            reached = _reached_within(self, start)
+            if any(self.rule_edges[node] for node in reached):
+                return True
+            if rule in self.character_budgets:
+                if any(self.token_edges.get(node) for node in reached):
+                    return True
+                characters = _characters(self, reached)
+                if characters[start] > self.character_budgets[rule]:
+                    return True  # the rule has no string within its limit
+                if characters != _characters(self, reached, in_fewest_bytes=False):
+                    return True
+        return False
 
 
 def read_normal_form(text: str, never: Container[int] = ()) -> RuleAutomata:
@@ -152,8 +173,17 @@ class _RuleBuilder:
         limited = [name for name in automata if isinstance(self._rules.get(name), Limited)]
         budgets: dict[str, Limits] = {}
         for name in limited:
+            limits = self._rules[name].limits
             alone = inline(automata, name, set(limited))
-            automata[name], budgets[name] = apply_limits(name, alone, self._rules[name].limits)
+            if alone is not None:
+                automata[name], budgets[name] = apply_limits(name, alone, limits)
+            elif limits.lazy:
+                raise UnsupportedGrammar(
+                    f"Rule {name!r} is lazy, and is recursive or refers to a rule with limits of"
+                    " its own, so it has no shortest match; take the attribute off."
+                )
+            else:
+                budgets[name] = limits
         return automata, budgets
 
     def _unlimited(self, name: str) -> Body:
@@ -338,9 +368,23 @@ class _Linker:
             out.token_edges[node] = tuple(
                 edge for edge in edges if out.distance[edge[1]] < UNREACHABLE
             )
+        self._check_budgets()
         out.token_sets = list(self._set_ids)
         out.characters = characters_of(out)
         return out
+
+    def _check_budgets(self) -> None:
+        """What is counted in tokens is counted by the states; here it is seen to be possible.
+
+        A byte may need a token, so whatever is begun has to end within as many bytes.
+        """
+        out = self._out
+        for budgets in (out.token_budgets, out.character_budgets):
+            for rule in [rule for rule in budgets if out.distance[out.start[rule]] >= UNREACHABLE]:
+                del budgets[rule]  # it has no string
+        for rule, most in out.token_budgets.items():
+            if out.distance[out.start[rule]] > most:
+                raise too_few_tokens(out.names[rule], most, out.distance[out.start[rule]])
 
     def _rule_id(self, name: str) -> int:
         if name not in self._rule_ids:
@@ -470,15 +514,32 @@ def _targets_first(nodes: list[Node]) -> list[int]:
 
 def characters_of(rules: RuleAutomata) -> dict[int, int]:
     """`RuleAutomata.characters`."""
-    reached = dict.fromkeys(rules.start[rule] for rule in rules.character_budgets)
+    starts = (rules.start[rule] for rule in rules.character_budgets)
+    return _characters(rules, _reached_within(rules, *starts))
+
+
+def _reached_within(rules: RuleAutomata, *starts: int) -> list[int]:
+    """The nodes of the rules that start there."""
+    reached = dict.fromkeys(starts)
     pending = list(reached)
     for node in pending:
-        for _, _, target in rules.byte_edges[node]:
-            if target not in reached:
-                reached[target] = None
-                pending.append(target)
-    byte_edges = {node: rules.byte_edges[node] for node in reached}
-    return fewest_characters(byte_edges, [node for node in reached if rules.final[node]])
+        for edge in (
+            *rules.byte_edges[node],
+            *rules.rule_edges[node],
+            *rules.token_edges.get(node, ()),
+        ):
+            if edge[-1] not in reached:
+                reached[edge[-1]] = None
+                pending.append(edge[-1])
+    return pending
+
+
+def _characters(
+    rules: RuleAutomata, nodes: list[int], *, in_fewest_bytes: bool = True
+) -> dict[int, int]:
+    ends = [node for node in nodes if rules.final[node]]
+    byte_edges = {node: rules.byte_edges[node] for node in nodes}
+    return fewest_characters(byte_edges, ends, in_fewest_bytes=in_fewest_bytes)
 
 
 def shortest_distances(rules: RuleAutomata) -> list[int]:

@@ -178,6 +178,11 @@ def read_rules(text: str) -> dict[str, Body]:
     return rules
 
 
+def read_limits(text: str) -> dict[str, Limits]:
+    """The limits of each rule as they are printed."""
+    return {name: _read_limits(name, attributes or "") for name, attributes in _RULE.findall(text)}
+
+
 def _with_limits(body: "tuple[Sequence, ...] | Macro", limits: Limits) -> Body:
     """Counted characters of one class, which is what any text is, are a repetition."""
     match body:

@@ -330,6 +330,15 @@ CASES = (
         ((ord("<"), _AB, ord("x"), _AB, ord(">")),),
         counts_tokens=True,
     ),
+    Case(
+        "budgets within a budget",
+        lambda compiler: compiler.compile_grammar(
+            'root ::= "<" outer ">"\nouter[max_tokens=5] ::= ([a-z] | "," inner | few)*\n'
+            "inner[max_tokens=2] ::= [0-9]*\nfew[max_chars=1] ::= [A-Z]*"
+        ),
+        ((ord("<"), _AB, ord("x"), ord(","), ord("1"), ord("2")), tuple(b"<,1a,1>")),
+        counts_tokens=True,
+    ),
     _structural_tag(
         "a budget in characters",
         {

@@ -31,6 +31,12 @@ def misread_in_repeat(source: str) -> str | None:
     return None
 
 
+def grammars_in(source: str) -> list[str]:
+    """The EBNF grammars of a structural tag."""
+    objects = (value for value, _ in _objects(_parsed(source)) if value.get("type") == "grammar")
+    return [value["grammar"] for value in objects if isinstance(value.get("grammar"), str)]
+
+
 def with_bounded_whitespace(source: str, limit: int) -> str:
     """The same structural tag with at most `limit` characters of whitespace in a row in JSON.
 

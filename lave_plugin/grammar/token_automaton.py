@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from lave_plugin.grammar.automaton import DEAD, Automaton, TokenClasses
 from lave_plugin.grammar.vocabulary import UNSPELLABLE, Vocabulary
 
@@ -129,9 +131,12 @@ class TokenAutomaton:
         automaton = self.automaton
         tokens: list[int] = []
         data = bytearray()
-        while True:
+        while state != DEAD:
+            by_byte = automaton.spells_by_byte(state)
+            if by_byte:
+                state = automaton.end_token(state)
             symbol = -1 if automaton.accepting(state) else automaton.first_symbol(state)
-            if symbol >= 0:
+            if symbol >= 0 and not by_byte:
                 data.append(symbol)
                 state = automaton.step(state, symbol)
                 continue
@@ -142,17 +147,34 @@ class TokenAutomaton:
             data.clear()
             if automaton.accepting(state):
                 return tokens
-            token = self._token_of_set(-1 - symbol)
+            token = self._token_of_set(-1 - symbol) if symbol < 0 else self._token_of_byte(symbol)
             if token is None:
                 return None
             tokens.append(token)
-            is_text = bool(self.vocabulary.token_bytes[token])
-            state = automaton.step_token(state, token, is_text)
+            if symbol >= 0:
+                state = automaton.step(state, symbol)
+            else:
+                state = automaton.step_token(state, token, bool(self.vocabulary.token_bytes[token]))
+            if by_byte:
+                state = automaton.end_token(state)
+        return None
+
+    def _token_of_byte(self, byte: int) -> int | None:
+        spelling = self.vocabulary.spelling(bytes([byte]))
+        return spelling and spelling[0]
 
     def _token_of_set(self, index: int) -> int | None:
-        read_by = self.automaton.token_classes.read_by
-        fitting = (t for c, t in self._representatives.items() if index in read_by[c])
-        return min(fitting, default=None)
+        """Of the tokens that a set holds the lowest, where characters count of the shortest."""
+        classes = self.automaton.token_classes
+
+        def rank(token_class: int, token: int) -> tuple[bool, int, int]:
+            length = classes.characters[token_class] or 0
+            return length == 0, length, token
+
+        fitting = (
+            each for each in self._representatives.items() if index in classes.read_by[each[0]]
+        )
+        return min(fitting, key=lambda each: rank(*each), default=(0, None))[1]
 
     def tokens_to_finish(self, state: int) -> int:
         """Tokens that suffice from ``state``, end token included; 0 once ended."""
@@ -190,12 +212,64 @@ class TokenAutomaton:
 
         In whole words of 32 bits, so it can be read as xgrammar's bitmask.
         """
-        size = len(self.vocabulary)
-        mask = bytearray((size + 31) // 32 * 4)
-        for token in range(size):
-            if self.advance(state, token) != DEAD:
+        mask = bytearray((len(self.vocabulary) + 31) // 32 * 4)
+        may_follow = self._that_run(state) if state >= 0 else []
+        if self.automaton.reads_tokens and state >= 0:
+            readable = [*may_follow, *self._read_as_a_whole(state)]
+            may_follow = [token for token in readable if self.advance(state, token) != DEAD]
+        ends = self.vocabulary.end_tokens if self.is_complete(state) else ()
+        for token in (*may_follow, *ends):
+            if token < len(self.vocabulary):
                 mask[token >> 3] |= 1 << (token & 7)
         return bytes(mask)
+
+    def _that_run(self, state: int) -> list[int]:
+        """The tokens whose bytes lead somewhere from here; what begins as a dead one is skipped."""
+        texts, tokens = self.vocabulary.in_order
+        step = self.automaton.step
+        running: list[int] = []
+        before, behind = b"", [state]  # the states behind the first bytes of the text before
+        at = 0
+        while at < len(texts):
+            data = texts[at]
+            common = 0
+            for one, other in zip(data, before, strict=False):
+                if one != other or common == len(behind) - 1:
+                    break
+                common += 1
+            del behind[common + 1 :]
+            for length in range(common, len(data)):
+                following = step(behind[-1], data[length])
+                if following == DEAD:
+                    at = bisect_left(texts, _behind_all(data[: length + 1]), at + 1)
+                    break
+                behind.append(following)
+            else:
+                running.append(tokens[at])
+                at += 1
+            before = data
+        return running
+
+    def _read_as_a_whole(self, state: int) -> list[int]:
+        """The tokens that some edge may read from here."""
+        automaton, token_bytes = self.automaton, self.vocabulary.token_bytes
+        class_of = automaton.token_classes.class_of
+        readable = {
+            token_class
+            for token_class, token in self._representatives.items()
+            if automaton.step_token(state, token, bool(token_bytes[token])) != DEAD
+        }
+        return [
+            token
+            for token, data in enumerate(token_bytes if readable else ())
+            if class_of(token, bool(data)) in readable
+        ]
+
+
+def _behind_all(prefix: bytes) -> bytes:
+    """The first text in order behind all that begin so."""
+    head = prefix.rstrip(b"\xff")
+    return head[:-1] + bytes([head[-1] + 1]) if head else b"\xff" * 1000
 
 
 def special_tokens(classes: TokenClasses, vocabulary: Vocabulary) -> frozenset[int]:

@@ -52,6 +52,13 @@ class Vocabulary:
         return [self.id_of[data] for data in single if data in self.id_of]
 
     @cached_property
+    def in_order(self) -> tuple[list[bytes], list[int]]:
+        """The tokens with bytes in the order of these, and their ids."""
+        texts = [(data, token) for token, data in enumerate(self.token_bytes) if data]
+        texts.sort()
+        return [data for data, _ in texts], [token for _, token in texts]
+
+    @cached_property
     def _longest(self) -> int:
         return min(max(map(len, self.id_of), default=0), LONGEST_IN_SPELLING)
 

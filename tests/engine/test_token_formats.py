@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+import xgrammar
 from client import post
 from tokenizers import Tokenizer
+from transformers import AutoTokenizer
 
 pytestmark = pytest.mark.engine
 
@@ -41,6 +43,23 @@ def ask(url: str, tag_format: dict, **parameters) -> dict:
 @pytest.fixture(scope="module")
 def tokenizer(shipped_checkpoint) -> Tokenizer:
     return Tokenizer.from_file(str(shipped_checkpoint / "tokenizer.json"))
+
+
+class Matchers:
+    """xgrammar's own matcher for a structural tag, over the model's vocabulary."""
+
+    def __init__(self, checkpoint) -> None:
+        info = xgrammar.TokenizerInfo.from_huggingface(AutoTokenizer.from_pretrained(checkpoint))
+        self.vocab_size = info.vocab_size
+        self._compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
+
+    def __call__(self, structural_tag: dict) -> xgrammar.GrammarMatcher:
+        return xgrammar.GrammarMatcher(self._compiler.compile_structural_tag(structural_tag))
+
+
+@pytest.fixture(scope="module")
+def matcher_of(shipped_checkpoint) -> Matchers:
+    return Matchers(shipped_checkpoint)
 
 
 @pytest.fixture
@@ -85,6 +104,42 @@ def test_text_is_counted(url):
     assert len(text.removeprefix("<a>").removesuffix("</a>")) <= 7
 
 
+LIMITED = {
+    "recursive": 'root[max_tokens=9] ::= "(" root ")" | [a-z]+',
+    "one in another": (
+        'root[max_tokens=12] ::= (word " "?)* list?\nword[max_chars=3] ::= [a-z]*\n'
+        'list ::= "[" (word | list) "]"'
+    ),
+}
+
+
+@pytest.mark.parametrize("temperature", [0, 1])
+@pytest.mark.parametrize("name", LIMITED)
+def test_limits_hold_over_rules_within_rules(url, matcher_of, name, temperature):
+    """Beside answers of other grammars, whose rows are stepped natively."""
+    content = {"type": "grammar", "grammar": LIMITED[name]}
+    limited = {"type": "structural_tag", "format": tag("<a>", content, "</a>")}
+    others = [{"regex": "[ab]{5}"}, {"ebnf": 'root ::= "(" root ")" | "x"'}]
+    requests = [{"structural_tag": json.dumps(limited)}, *others]
+    sampling = {"max_new_tokens": 40, "temperature": temperature, "skip_special_tokens": False}
+    body = {
+        "text": ["Numbers: (a (b c)) [d]"] * len(requests),
+        "sampling_params": [{**each, **sampling} for each in requests],
+    }
+    response = post(url, body)
+    assert response.status_code == 200, response.text
+    answer, *_ = answers = response.json()
+    assert all(each["meta_info"]["lave"]["complete"] for each in answers)
+    assert all(each["meta_info"]["finish_reason"]["type"] == "stop" for each in answers)
+    matcher = matcher_of(limited)
+    mask = xgrammar.allocate_token_bitmask(1, matcher_of.vocab_size)
+    for token_id in answer["output_ids"]:
+        matcher.fill_next_token_bitmask(mask)  # which makes a budget hold
+        assert mask[0, token_id >> 5] >> (token_id & 31) & 1
+        assert matcher.accept_token(token_id)
+    assert matcher.is_terminated()
+
+
 NAMES = {"end": "<|im_end|>", "mask": "<|MASK|>", "call": CALL}
 REFUSED = {
     "a token that ends": ({"ebnf": 'root ::= Token({end}) "a"'}, "no sentence"),
@@ -93,9 +148,13 @@ REFUSED = {
         {"ebnf": 'root ::= Token({call}) "a"', "stop_token_ids": "{call}"},
         "stop_token_ids",
     ),
-    "a budget on recursion": (
-        {"ebnf": 'root ::= a\na[max_tokens=9] ::= "(" a ")" | "x"'},
-        "recursion",
+    "a budget that may not suffice": (
+        {"ebnf": 'root ::= a\na[max_tokens=9] ::= "(" a ")" | "0123456789"'},
+        "allow more",
+    ),
+    "a limit that would be lost": (
+        {"ebnf": 'root ::= a "!"\na[lazy] ::= b "x"\nb[max_tokens=3] ::= [a-z]*'},
+        "lose",
     ),
     "what would end the process": (
         {

@@ -15,13 +15,31 @@ from lave_plugin.grammar.notation import (
 )
 
 
-def accepts(grammar: str, token_bytes: list[bytes], tokens: tuple[int, ...]) -> bool:
-    """Whether `tokens` are a sentence; the grammar is ASCII, without macros.
+def accepts(
+    grammar: str,
+    token_bytes: list[bytes],
+    tokens: tuple[int, ...],
+    characters: list[int] | None = None,
+) -> bool:
+    """Whether `tokens` are a sentence; the classes of the grammar are ASCII, without macros.
 
-    A budget counts the tokens that begin inside the rule.
+    A budget counts the tokens, or the characters, that begin inside the rule. `characters` has
+    those of each token, if they are not those of its bytes.
     """
     rules = read_rules(grammar)
     data = [token_bytes[token] for token in tokens]
+
+    def begun(text: bytes) -> int:
+        return sum(byte & 0xC0 != 0x80 for byte in text)
+
+    lengths = [
+        begun(data[at]) if characters is None else characters[token]
+        for at, token in enumerate(tokens)
+    ]
+
+    def characters_before(place: tuple[int, int]) -> int:
+        token, offset = place
+        return sum(lengths[:token]) + (begun(data[token][:offset]) if offset else 0)
 
     def settled(token: int, offset: int) -> tuple[int, int]:
         return (
@@ -44,9 +62,14 @@ def accepts(grammar: str, token_bytes: list[bytes], tokens: tuple[int, ...]) -> 
         body = rules[name]
         if not isinstance(body, Limited):
             return set().union(*(sequence(each, place) for each in body))
-        last_token = place[0] + body.limits.max_tokens - (place[1] == 0)
         ends = set().union(*(sequence(each, place) for each in body.body))
-        return {end for end in ends if end <= (last_token + 1, 0)}
+        if body.limits.max_tokens is not None:
+            last_token = place[0] + body.limits.max_tokens - (place[1] == 0)
+            ends = {end for end in ends if end <= (last_token + 1, 0)}
+        if body.limits.max_chars is not None:
+            most = characters_before(place) + body.limits.max_chars
+            ends = {end for end in ends if characters_before(end) <= most}
+        return ends
 
     def sequence(elements, place) -> set[tuple[int, int]]:
         places = {place}

@@ -158,6 +158,16 @@ def test_budgets_of_what_stands_in_a_row():
     assert in_order([ebnf('root ::= a "b"\na[max_tokens=3] ::= "a"*')] * 2).token_budgets
 
 
+def test_limits_over_rules_within_rules_stand_in_a_row_as_well():
+    limited = 'root ::= a\na[max_chars=3] ::= "a" a "b" | b\nb[max_chars=1] ::= "a"*'
+    alone = {b"", b"a", b"ab", b"aab"}
+    assert taken(ebnf(limited)) == alone
+    together = taken(in_order([ebnf(limited), regex("b"), ebnf(limited)]))
+    assert together == {
+        one + b"b" + other for one in alone for other in alone if len(one + other) < 6
+    }
+
+
 @pytest.mark.parametrize(
     ("sources", "sentence"),
     [

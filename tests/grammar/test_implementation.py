@@ -7,6 +7,7 @@ import pytest
 
 import lave_plugin
 from lave_plugin.grammar import automaton, implementation, token_automaton
+from lave_plugin.grammar.counting import CountingAutomaton
 from lave_plugin.grammar.normal_form import read_normal_form
 from lave_plugin.grammar.vocabulary import Vocabulary
 
@@ -41,6 +42,13 @@ def test_native_where_it_is_there(any_choice):
     states = implementation.states_of(RULES)
     assert type(states) is native.Automaton
     assert type(implementation.states_over(states, VOCABULARY)) is native.TokenAutomaton
+
+
+def test_limits_over_rules_within_rules_are_counted_in_python(any_choice):
+    rules = read_normal_form('root ::= ((a "!"))\na[max_tokens=5] ::= (("(" a ")") | ("x"))')
+    states = implementation.states_of(rules)
+    assert type(states) is CountingAutomaton
+    assert type(implementation.states_over(states, VOCABULARY)) is token_automaton.TokenAutomaton
 
 
 def test_one_warning_where_it_is_missing(any_choice, without_native, caplog):

@@ -19,14 +19,16 @@ from lave_plugin.engines.sglang.recent import RecentGrammars
 from lave_plugin.grammar import composition, self_test
 from lave_plugin.grammar.automaton import Automaton
 from lave_plugin.grammar.caret import move_carets_in_ebnf, move_carets_in_regex
-from lave_plugin.grammar.compiler import OBJECT_OR_ARRAY, automaton_of
+from lave_plugin.grammar.compiler import OBJECT_OR_ARRAY, automaton_of, characters_of_tokens
 from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.grammar.implementation import states_of, states_over
 from lave_plugin.grammar.json_schema import Layout, exact_grammar
 from lave_plugin.grammar.lark import LarkError, is_lark, lark_to_ebnf
+from lave_plugin.grammar.lost_limits import check_limits
 from lave_plugin.grammar.normal_form import RuleAutomata, read_normal_form
 from lave_plugin.grammar.structural_tag import (
     exact_schemas_in,
+    grammars_in,
     misread_in_repeat,
     with_bounded_whitespace,
 )
@@ -173,6 +175,10 @@ def build_automata_with_grammars(result: None, manager, scheduler) -> None:
 
     def dispatch_ebnf_or_lark(source):
         if not is_lark(source):
+            try:
+                check_limits(source)
+            except UnsupportedGrammar as error:
+                return _refused(error)
             return dispatch_ebnf(move_carets_in_ebnf(source))
         try:
             return dispatch_ebnf(lark_to_ebnf(source, backend._tokenizer_info))
@@ -194,6 +200,8 @@ def build_automata_with_grammars(result: None, manager, scheduler) -> None:
                 "loses them. Use star, plus or optional, or write the repetition out."
             )
         try:
+            for grammar in grammars_in(source):
+                check_limits(grammar)
             source = exact_schemas_in(source, layout_of(backend))
         except UnsupportedGrammar as error:
             return _refused(error)
@@ -221,7 +229,10 @@ def compose(
         return read_normal_form(str(grammar.ctx.grammar), never)
 
     try:
-        states = states_of(composition.rules_of_key(key, rules_of))
+        states = states_of(
+            composition.rules_of_key(key, rules_of),
+            lambda: characters_of_tokens(backend._tokenizer_info.decoded_vocab, never),
+        )
     except UnsupportedGrammar as error:
         return _refused(error)
     # The engine's own half can't say what the constraint is; no step asks it, and if one did it
