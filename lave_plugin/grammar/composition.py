@@ -3,9 +3,9 @@
     {"all_of": [CONSTRAINT, ...]}
     {"template": ["fixed text", HOLE, "fixed text", ...]}
 
-A constraint is an object with one key: `json_schema`, `regex`, `ebnf`, `structural_tag`, `template`
-or `all_of`. A hole is an object with a constraint of the first three kinds or none (any text), and
-`max_chars`, a bound of its own.
+A constraint is an object with one key: `json_schema`, `regex`, `ebnf`, `grammar` (the name of one
+that ships), `choice`, `structural_tag`, `template` or `all_of`. A hole is an object with a
+constraint of the first five kinds or none (any text), and `max_chars`, a bound of its own.
 
 Here they are read, checked and put together; how a single constraint is compiled is the caller's.
 """
@@ -14,6 +14,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lave_plugin import grammars
+from lave_plugin.grammar.choice import ebnf_of_choice
 from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.grammar.intersection import all_of, as_dfa, in_order, intersect
 from lave_plugin.grammar.normal_form import RuleAutomata, read_normal_form
@@ -21,7 +23,15 @@ from lave_plugin.grammar.normal_form import RuleAutomata, read_normal_form
 SINGLE = ("json_schema", "regex", "ebnf", "structural_tag")
 """Kinds of constraint that are compiled alone."""
 
-_IN_A_HOLE = SINGLE[:3]
+AS_EBNF: dict[str, Callable[[Any], str]] = {
+    "grammar": lambda name: grammars.load(name)[1],
+    "choice": ebnf_of_choice,
+}
+"""Kinds that are written as EBNF before that: a grammar that ships, by name, and a choice."""
+
+_KINDS = (*SINGLE[:3], *AS_EBNF, SINGLE[3])
+
+_IN_A_HOLE = _KINDS[:-1]
 
 MOST_CHARS = 1 << 16
 
@@ -66,7 +76,7 @@ def _checked(constraint: Any, where: str) -> dict[str, Any]:
     """The constraint with schemas and tags as text."""
     if not isinstance(constraint, Mapping) or len(constraint) != 1:
         raise InvalidComposition(
-            f"{where}: a constraint is an object with one key, {', '.join(SINGLE)}, template or"
+            f"{where}: a constraint is an object with one key, {', '.join(_KINDS)}, template or"
             f" all_of; got {constraint!r}."
         )
     ((kind, value),) = constraint.items()
@@ -83,10 +93,10 @@ def _checked(constraint: Any, where: str) -> dict[str, Any]:
             return {
                 kind: [_piece(each, f"{where}.template[{at}]") for at, each in enumerate(value)]
             }
-        case _ if kind in SINGLE:
-            return {kind: _source(kind, value, f"{where}.{kind}")}
+        case _ if kind in _KINDS:
+            return _single(kind, value, f"{where}.{kind}")
     raise InvalidComposition(
-        f"{where}.{kind} is no constraint; there are {', '.join(SINGLE)}, template and all_of."
+        f"{where}.{kind} is no constraint; there are {', '.join(_KINDS)}, template and all_of."
     )
 
 
@@ -115,15 +125,21 @@ def _piece(piece: Any, where: str) -> Any:
         )
     hole: dict[str, Any] = {} if most is None else {"max_chars": most}
     for kind in kinds:
-        hole[kind] = _source(kind, piece[kind], f"{where}.{kind}")
+        hole |= _single(kind, piece[kind], f"{where}.{kind}")
     return hole
 
 
-def _source(kind: str, value: Any, where: str) -> str:
+def _single(kind: str, value: Any, where: str) -> dict[str, str]:
+    """A constraint of the kinds that are compiled alone."""
+    if kind in AS_EBNF:
+        try:
+            return {"ebnf": AS_EBNF[kind](value)}
+        except (grammars.UnknownGrammar, UnsupportedGrammar) as error:
+            raise InvalidComposition(f"{where}: {error}") from None
     if isinstance(value, str):
-        return value
+        return {kind: value}
     if kind in ("json_schema", "structural_tag") and isinstance(value, Mapping | bool):
-        return json.dumps(value)
+        return {kind: json.dumps(value)}
     raise InvalidComposition(f"{where} must be a text, got {value!r}.")
 
 

@@ -22,8 +22,11 @@ from lave_plugin.grammar.normal_form import UNREACHABLE, RuleAutomata, shortest_
 MOST_STATES = 1 << 14
 """States of a regular grammar's automaton; beyond that it counts as not regular."""
 
-MOST_NODES = 1 << 18
+MOST_NODES = 1 << 17
 """Nodes of a product."""
+
+MOST_EXITS = 1 << 18
+"""Of all places together, while they are tabulated: seconds of work, on a thread of the server."""
 
 
 def all_of(grammars: Sequence[RuleAutomata]) -> RuleAutomata:
@@ -347,6 +350,7 @@ class _Product:
         waiting = defaultdict(list)
         new: list[tuple[tuple[int, int], int]] = []
         places: list[tuple[int, int]] = []
+        count = 0
 
         def reach(place: tuple[int, int]) -> None:
             if place not in exits:
@@ -379,6 +383,9 @@ class _Product:
             if end in exits[place]:
                 continue
             exits[place].add(end)
+            count += 1
+            if count > MOST_EXITS:
+                raise _too_large()
             new.extend((source, end) for source in before[place])
             for source, target in waiting[place]:
                 follow(source, (target, end))
@@ -403,7 +410,8 @@ def _refuse_what_is_counted(rules: RuleAutomata) -> None:
 def _too_large() -> UnsupportedGrammar:
     return UnsupportedGrammar(
         f"The combination of the constraints would take more than {MOST_NODES} nodes. Lower the"
-        " bounds of repetition in one of them, or leave one out."
+        " bounds of repetition ({m,n}, max_chars) in one of them, or leave such a bound out:"
+        " max_new_tokens bounds the whole answer."
     )
 
 

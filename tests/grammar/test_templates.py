@@ -40,6 +40,9 @@ TABLE = [
     ([{"ebnf": BRACKETS}, "-", {"ebnf": BRACKETS}], ["x-x", "[x]-[[x]]"], ["[x-x]", "x-"]),
     (["v = ", {"json_schema": {"type": "integer"}}, ";"], ["v = 12;"], ["v = a;", "v = ;"]),
     ([{"max_chars": 0}, "a"], ["a"], ["ba"]),
+    (["v = ", {"grammar": "json"}, ";"], ["v = [1, {}];"], ["v = [1,];", "v = [1]"]),
+    ([{"grammar": "smiles", "max_chars": 4}, "."], ["C=CO.", "CCC."], ["CC(C)C.", "C=."]),
+    (["is ", {"choice": ["yes", "no"]}, "."], ["is yes.", "is no."], ["is .", "is maybe."]),
 ]
 
 
@@ -59,6 +62,43 @@ def test_a_template_among_others():
         assert takes(all_three, text)
     for text in ("<>", "<aaaaabbbbb>", "<a>"):
         assert not takes(all_three, text)
+
+
+# (constraints, texts that obey all of them, texts that do not obey some)
+PROGRAM = "int f(int x) {\n    return "
+WITH_SHIPPED = {
+    "C++ and a template": (
+        [{"grammar": "cpp"}, {"template": [PROGRAM, {}, ";\n}\n"]}],
+        [f"{PROGRAM}x * (x + 1);\n}}\n", f"{PROGRAM}g(x, [&](int y) {{ return y; }});\n}}\n"],
+        [f"{PROGRAM}x * (x + 1;\n}}\n", f"{PROGRAM}x +;\n}}\n", "int f(int x) { return x; }\n"],
+    ),
+    "Go and a bounded hole": (
+        [{"grammar": "go"}, {"template": ["func f() int { return ", {"max_chars": 5}, " }"]}],
+        ["func f() int { return a(b) }", "func f() int { return 1+2 }"],
+        ["func f() int { return a(b }", "func f() int { return 1 + 2*3 }"],
+    ),
+    "SQL and an expression": (
+        [{"grammar": "sql"}, {"regex": "SELECT [a-z, ]+ FROM t"}],
+        ["SELECT a, b FROM t"],
+        ["SELECT a, FROM t", "SELECT a FROM u", "SELECT 1 FROM t"],
+    ),
+    "a choice and JSON": (
+        [{"choice": ["[1]", "[1", "{}"]}, {"grammar": "json"}],
+        ["[1]", "{}"],
+        ["[1", "[2]"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITH_SHIPPED)
+def test_grammars_that_ship_among_others(name):
+    constraints, good, bad = WITH_SHIPPED[name]
+    automaton = states_of(rules_of_key(key_of({"all_of": constraints}), compile_single))
+    for text in good:
+        assert automaton.accepting(automaton.run(automaton.start, text.encode())), text
+    for text in bad:
+        state = automaton.run(automaton.start, text.encode())
+        assert state == DEAD or not automaton.accepting(state), text
 
 
 def test_a_structural_tag_among_others():
@@ -89,6 +129,9 @@ def test_equal_compositions_have_one_key():
         ({"all_of": [{"regex": "a", "ebnf": "b"}]}, "an object with one key"),
         ({"all_of": [{"lark": "a"}]}, "lave.all_of[0].lark is no constraint"),
         ({"all_of": []}, "lave.all_of must be a list"),
+        ({"all_of": [{"grammar": "c"}]}, "lave.all_of[0].grammar: No grammar named 'c' ships"),
+        ({"template": [{"grammar": 1}]}, "lave.template[0].grammar: No grammar named 1 ships"),
+        ({"template": [{"choice": []}]}, "lave.template[0].choice: "),
     ],
 )
 def test_what_is_no_composition(constraint, sentence):
@@ -102,6 +145,10 @@ def test_what_is_no_composition(constraint, sentence):
         ({"template": ["\ud800"]}, "surrogate"),
         ({"template": [{"ebnf": BRACKETS, "max_chars": 60000}]}, "Lower max_chars"),
         ({"template": [{"regex": "a{5}", "max_chars": 4}]}, "No text obeys"),
+        (
+            {"all_of": [{"grammar": "go"}, {"template": ["func f() {", {"max_chars": 200}, "}"]}]},
+            "leave such a bound out",
+        ),
     ],
 )
 def test_refusals(constraint, sentence):

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from lave_plugin import grammars
-from lave_plugin.grammar.choice import ebnf_of_choice
+from lave_plugin.grammar.composition import AS_EBNF
 from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.options import InvalidOptions, LaveOptions
 from lave_plugin.sampling import Sampling
@@ -55,7 +55,7 @@ def options_of(request: Any, of_server: LaveOptions) -> LaveOptions:
         InvalidOptions: for anything else under ``lave`` but a constraint and ``trace``, and for a
             strategy that is none.
     """
-    constraints = (*_CONSTRAINTS, *_COMPOSED)
+    constraints = (*AS_EBNF, *_COMPOSED)
     others = (*constraints, "trace", "report")
     chosen = {name: value for name, value in _of_lave(request).items() if name not in others}
     if not isinstance(report := _of_lave(request).get("report", False), bool):
@@ -104,7 +104,7 @@ def own_constraint(request: Any) -> str | None:
     Raises:
         InvalidOptions: for something under ``lave`` that is no object, and for two constraints.
     """
-    given = [name for name in _CONSTRAINTS if _of_lave(request).get(name) is not None]
+    given = [name for name in AS_EBNF if _of_lave(request).get(name) is not None]
     if len(given) > 1:
         raise InvalidOptions(
             f"lave.{given[0]} and lave.{given[1]} are two constraints, and a request has one: "
@@ -123,16 +123,9 @@ def ebnf_of_own_constraint(request: Any) -> str | None:
     if name is None:
         return None
     try:
-        return _CONSTRAINTS[name](_of_lave(request)[name])
+        return AS_EBNF[name](_of_lave(request)[name])
     except (grammars.UnknownGrammar, UnsupportedGrammar) as error:
         raise InvalidOptions(f"custom_params: lave.{name}: {error}") from None
-
-
-def _text_of_grammar(name: Any) -> str:
-    return grammars.load(name)[1]
-
-
-_CONSTRAINTS = {"grammar": _text_of_grammar, "choice": ebnf_of_choice}
 
 
 def _of_lave(request: Any) -> Mapping[str, Any]:
