@@ -60,8 +60,8 @@ def with_bounded_whitespace(source: str, limit: int) -> str:
 def exact_schemas_in(source: str, layout: Layout) -> str:
     """The same structural tag with a grammar for every JSON schema that xgrammar would not keep.
 
-    A format that sets its own `max_whitespace_cnt` keeps it. What is written otherwise than as
-    JSON (`qwen_xml_parameter`, `style`) is left to xgrammar, and so is what is no structural tag.
+    A format that sets its own `max_whitespace_cnt` keeps it, and the style (JSON, or between tags)
+    that it names. What is no structural tag is left to xgrammar.
 
     Raises
     ------
@@ -74,12 +74,13 @@ def exact_schemas_in(source: str, layout: Layout) -> str:
     replaced = False
     for value, _ in _objects(tag):
         schema = value.get("json_schema")
-        if value.get("type") != "json_schema" or value.get("style", "json") != "json":
-            continue
-        if isinstance(schema, dict):
+        if value.get("type") in _WITH_SCHEMA and isinstance(schema, dict):
+            # xgrammar's older name for it.
+            older = value["type"] == "qwen_xml_parameter"
+            style = "qwen_xml" if older else value.get("style", "json")
             most = value.get("max_whitespace_cnt")
             own = layout if most is None else layout._replace(most=most)
-            grammar = exact_grammar(json.dumps(schema), own)
+            grammar = exact_grammar(json.dumps(schema), own, style)
             if grammar is not None:
                 value.clear()
                 value.update({"type": "grammar", "grammar": grammar})

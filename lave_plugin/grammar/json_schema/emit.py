@@ -1,7 +1,7 @@
 """A schema's alternatives as xgrammar's EBNF."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, combinations
 from typing import NamedTuple
 
@@ -59,18 +59,9 @@ class Layout(NamedTuple):
         return f'ws ::= [ \\n\\r\\t]{bound}\ncomma ::= ws "," ws\ncolon ::= ws ":" ws\n'
 
 
-def grammar_of(reader: Reader, layout: Layout) -> str:
-    """The grammar of everything that satisfies the schema, as far as `branches` goes.
+class Emitter:
+    """Writes one schema as JSON."""
 
-    Raises
-    ------
-    UnsupportedSchema
-        If a keyword can't be enforced, or if nothing satisfies the schema.
-    """
-    return _Emitter(reader, layout).grammar()
-
-
-class _Emitter:
     def __init__(self, reader: Reader, layout: Layout) -> None:
         self._reader = reader
         self._layout = layout
@@ -84,10 +75,17 @@ class _Emitter:
         self._counter = 0
 
     def grammar(self) -> str:
+        """The grammar of everything that satisfies the schema, as far as `branches` goes.
+
+        Raises
+        ------
+        UnsupportedSchema
+            If a keyword can't be enforced, or if nothing satisfies the schema.
+        """
         start = self._reader.document.start
         if start not in self._possible:
             raise UnsupportedSchema("#", "the schema", "can't be satisfied by any value")
-        root = self._value(start)
+        root = self._root(start)
         while self._pending:
             conjunction = self._pending.pop()
             ways = [
@@ -95,6 +93,9 @@ class _Emitter:
             ]
             self._rules.append(_rule(self._names[conjunction], [way for way in ways if way]))
         return f"root ::= {root}\n{_BUILTIN}{self._layout.rules()}" + "\n".join(self._rules) + "\n"
+
+    def _root(self, start: Conjunction) -> str:
+        return self._value(start)
 
     # Which conjunctions there are, and which of them some value satisfies.
 
@@ -389,6 +390,25 @@ class _Emitter:
         same name, so for the minimum all of them count as one, and one that must be there is the
         last: another of its name would take its place.
         """
+        members, may_be_empty = self._members(branch, of, self._pair, self._other_pair, "comma ")
+        ways = [f'"{{" ws {members} ws "}}"'] if members else []
+        return " | ".join([*ways, *(['"{" ws "}"'] if may_be_empty else [])])
+
+    def _pair(self, name: str, inner: Conjunction) -> str:
+        return f"{literal(_json(name))} colon {self._value(inner)}"
+
+    def _other_pair(self, names: Text, inner: Conjunction, of: Conjunction) -> str:
+        return f"{self._text(names, of)} colon {self._value(inner)}"
+
+    def _members(
+        self,
+        branch: Object,
+        of: Conjunction,
+        pair: Callable[[str, Conjunction], str],
+        other_pair: Callable[[Text, Conjunction, Conjunction], str],
+        comma: str,
+    ) -> tuple[str | None, bool]:
+        """The rule of one member or more, if there can be one, and whether there may be none."""
         properties = [each for each in branch.properties if each[1] in self._possible]
         others = self._open(branch.others, self._possible, of)
         wanted = self._open(branch.wanted or (), self._possible, of)
@@ -409,12 +429,12 @@ class _Emitter:
             at, count, distinct = key = pending.pop()
             ways = []
             room = high is None or count < high
-            separator = "comma " if count else ""
+            separator = comma if count else ""
             if at < len(properties):
                 name, inner, required = properties[at]
                 if room:
-                    pair = f"{literal(_json(name))} colon {self._value(inner)}"
-                    ways.append(f"{separator}{pair} {rule(at + 1, count + 1, distinct + 1)}")
+                    following = rule(at + 1, count + 1, distinct + 1)
+                    ways.append(f"{separator}{pair(name, inner)} {following}")
                 if not required:
                     ways.append(rule(at + 1, count, distinct))
             else:
@@ -424,14 +444,14 @@ class _Emitter:
                 classes = (wanted if first else []) if wanted else others
                 if room and classes:
                     following = rule(len(properties) + 1, count + 1, distinct + first)
-                    for key_text, inner in classes:
-                        pair = f"{self._text(key_text, of)} colon {self._value(inner)}"
-                        ways.append(f"{separator}{pair} {following}")
+                    ways += [
+                        f"{separator}{other_pair(names_, inner, of)} {following}"
+                        for names_, inner in classes
+                    ]
             self._rules.append(_rule(names[key], ways))
         empty = low == 0 and not wanted and not any(required for _, _, required in properties)
         some = (properties or others or wanted) and high != 0
-        ways = [f'"{{" ws {start} ws "}}"'] if some else []
-        return " | ".join([*ways, *(['"{" ws "}"'] if empty else [])])
+        return (start if some else None), empty
 
 
 def _subsets(items: list) -> Iterator[tuple]:

@@ -19,45 +19,53 @@ _SPEAKING = frozenset(
 _SIMPLE_TYPES = frozenset(["null", "boolean", "integer", "number", "string"])
 
 
-def is_plain(root: Any) -> bool:
-    """Whether every keyword in the schema is one that xgrammar 0.2.7 keeps where it stands.
+def unkept_keyword(root: Any, *, references: bool = True) -> tuple[str, str] | None:
+    """The path and name of a keyword that xgrammar 0.2.7 doesn't keep where it stands, if any.
 
-    One visit for every subschema, definitions that nothing refers to included.
+    One visit for every subschema, definitions that nothing refers to included. Without
+    `references` a `$ref` counts as not kept.
     """
-    pending = [root]
+    pending = [("#", root)]
     while pending:
-        schema = pending.pop()
+        path, schema = pending.pop()
         if not isinstance(schema, dict):
-            return False
+            return path, "a schema that is true, false or no schema at all"
         spoken = _SPEAKING & schema.keys()
+        inner: list[tuple[str, Any]] = []
         if spoken == {"type"} and isinstance(schema["type"], str):
             pass
         elif "properties" in spoken or spoken == {"type", "additionalProperties"}:
             properties = schema.get("properties", {})
             if not _is_plain_object(schema, properties, spoken):
-                return False
-            pending += properties.values()
+                return path, _named(spoken - {"type", "properties", "required"}, "required")
+            inner = [(f"{path}/properties/{name}", each) for name, each in properties.items()]
         elif "items" in spoken:
             if schema.get("type") != "array":
-                return False
+                return path, "items"
             if not spoken <= {"type", "items", "minItems", "maxItems"}:
-                return False
-            pending.append(schema["items"])
+                return path, _named(spoken - {"type", "items", "minItems", "maxItems"}, "items")
+            inner = [(f"{path}/items", schema["items"])]
         elif spoken == {"$ref"}:
-            if not _resolves(root, schema["$ref"]):
-                return False
+            if not references or not _resolves(root, schema["$ref"]):
+                return path, "$ref"
         elif spoken == {"anyOf"}:
             if not isinstance(schema["anyOf"], list):
-                return False
-            pending += schema["anyOf"]
+                return path, "anyOf"
+            inner = [(f"{path}/anyOf/{at}", each) for at, each in enumerate(schema["anyOf"])]
         elif not _is_plain_leaf(schema, spoken):
-            return False
+            return path, _named(spoken - {"type"}, "type")
+        pending += inner
         for keyword in ("$defs", "definitions"):
             if keyword in schema:
                 if not isinstance(schema[keyword], dict):
-                    return False
-                pending += schema[keyword].values()
-    return True
+                    return path, keyword
+                definitions = schema[keyword].items()
+                pending += [(f"{path}/{keyword}/{name}", each) for name, each in definitions]
+    return None
+
+
+def _named(keywords: frozenset[str], otherwise: str) -> str:
+    return ", ".join(sorted(keywords)) or otherwise
 
 
 def _is_plain_object(schema: dict, properties: Any, spoken: frozenset[str]) -> bool:

@@ -58,7 +58,7 @@ def language(text: Text) -> Dfa:
                 part = _one_of(argument)
             case _:
                 continue
-        dfa = _both(dfa, part if positive else complement(part, ALPHABET))
+        dfa = meet(dfa, part if positive else complement(part, ALPHABET))
     lengths = Text(tuple(term for term in text.terms if term[0] in ("minLength", "maxLength")))
     low, high = length_of(lengths)
     longest = _longest(dfa)
@@ -71,10 +71,11 @@ def language(text: Text) -> Dfa:
             if most < low + _FEWEST:
                 raise UnreadablePattern(f"stands beside a length of {high}, which is too much")
             high = most
-    return _both(dfa, _chain(low, high)) if low or high is not None else dfa
+    return meet(dfa, _chain(low, high)) if low or high is not None else dfa
 
 
-def _both(first: Dfa, second: Dfa) -> Dfa:
+def meet(first: Dfa, second: Dfa) -> Dfa:
+    """What both take; raises UnreadablePattern past the limit."""
     try:
         dfa = minimal(both(first, second, 4 * MOST_STATES))
     except TooLarge:
