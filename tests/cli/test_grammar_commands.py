@@ -39,6 +39,9 @@ CHECKED = [
     # Keywords that xgrammar drops are kept here, as by a server.
     ("--json-schema", '{"not": {"type": "string"}}', '"x"', 1, ["column 1: stops"]),
     ("--json-schema", '{"not": {"type": "string"}}', "3", 0, ["valid"]),
+    # What xgrammar would let through is judged as a server judges it.
+    ("--json-schema", '{"type": "string", "minLength": 2}', '"a"', 1, ["column 3: stops"]),
+    ("--json-schema", '{"multipleOf": 7}', "22", 1, ["column 3: ends too early"]),
     ("--grammar", "json", '{"a": [1]}', 0, ["valid"]),
     ("--grammar", "json", '{"a": [1,]}', 1, ["column 10: stops", "0]}"]),
     ("--regex", "x" * 300, "x" * 200 + "yz", 1, ["column 201: stops"]),
@@ -87,6 +90,7 @@ BAD_USE = [
     (["explain", "--ebnf", "root ::= Token(5)"], "tokens, of which only a server"),
     (["complete", "--lark", "start: b"], "line 1, column 8: b is not defined"),
     (["complete", "--json-schema", "{"], "--json-schema: "),
+    (["check", "--json-schema", '{"uniqueItems": true}', "-"], "at #: uniqueItems"),
     (["explain", "--grammar", "cobol"], "No grammar named 'cobol' ships"),
 ]
 

@@ -72,6 +72,24 @@ COMPOSED = {
             and is_instance(parts[1])
         ),
     ),
+    "a grammar that ships, and a template": (
+        body(
+            {
+                "all_of": [
+                    {"grammar": "cpp"},
+                    {"template": ["int f(int x) {\n    return ", {"regex": "[^;{}]+"}, ";\n}\n"]},
+                ]
+            }
+        ),
+        lambda text: (
+            re.fullmatch(r"int f\(int x\) \{\n    return [^;{}]+;\n\}\n", text)
+            and text.count("(") == text.count(")")
+        ),
+    ),
+    "a choice and a grammar that ships in holes": (
+        body({"template": ["<", {"choice": ["on", "off"]}, "> ", {"grammar": "smiles"}, "\n"]}),
+        lambda text: re.fullmatch(r"<(on|off)> [A-Za-z0-9@+\-\[\]()=#$:%/\\.*~]+\n", text),
+    ),
     "a template and an expression": (
         body({"template": ["<", {"max_chars": 20}, ">"]}, regex="[<>a-c]{4,}"),
         lambda text: re.fullmatch("<[<>a-c]{2,20}>", text),
@@ -100,6 +118,8 @@ REFUSED = [
     ({"all_of": [{"ebnf": 'root ::= "a" root "b" | ""'}] * 2}, "Keep at most one"),
     ({"all_of": {"regex": "a"}}, "lave.all_of must be a list"),
     ({"all_of": [{"regexp": "a"}]}, "lave.all_of[0].regexp is no constraint"),
+    ({"all_of": [{"grammar": "c"}]}, "lave.all_of[0].grammar: No grammar named 'c' ships"),
+    ({"all_of": [{"grammar": "cpp"}, {"grammar": "json"}]}, "Keep at most one"),
     ({"template": ["a", {"regex": "b", "chars": 3}]}, "lave.template[1].chars is nothing"),
     ({"template": ["a", {"max_chars": -1}]}, "max_chars must be an integer"),
 ]
@@ -148,3 +168,26 @@ def test_schemas_inside_structural_tags_are_kept_too(url):
     asked = {"type": "structural_tag", "format": tag}
     text = generate(url, body(structural_tag=json.dumps(asked))).text
     assert re.fullmatch('<f>"[a-c]{3,}"</f>', text), text
+
+
+def test_schemas_between_tags_are_kept_or_refused(url):
+    schema = {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "minLength": 3, "maxLength": 9, "pattern": "^[a-z]+$"},
+            "days": {"type": "array", "items": {"type": "integer", "multipleOf": 3}, "maxItems": 2},
+        },
+        "required": ["city", "days"],
+    }
+    content = {"type": "json_schema", "json_schema": schema, "style": "qwen_xml"}
+    tag = {"type": "tag", "begin": "<function=f>", "content": content, "end": "</function>"}
+    asked = {"type": "structural_tag", "format": tag}
+    for temperature in (0, 1):
+        text = generate(url, body(structural_tag=json.dumps(asked), temperature=temperature)).text
+        members = dict(re.findall(r"<parameter=(.*?)>\n?(.*?)\n?</parameter>", text, re.S))
+        assert is_instance(json.dumps(members | {"days": json.loads(members["days"])}), schema)
+    schema["properties"]["days"]["uniqueItems"] = True
+    response = post(url, body(structural_tag=json.dumps(asked)))
+    assert response.status_code == 400
+    message = response.json()["error"]["message"]
+    assert "uniqueItems" in message and "#/properties/days" in message

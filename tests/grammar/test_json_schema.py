@@ -194,3 +194,17 @@ def test_nothing_that_a_schema_forbids_is_taken(schema, values, draw: random.Ran
         assert judge.is_valid(json.loads(bytes(text))), bytes(text)
         last = json.loads(bytes(text), object_pairs_hook=lambda pairs: dict(pairs[::-1]))
         assert judge.is_valid(last), bytes(text)
+
+
+def test_a_schema_whose_grammar_would_be_too_large_is_refused_soon():
+    ways = [{"pattern": f"{a}.*{b}.*{c}"} for a in "abc" for b in "def" for c in "ghi"]
+    schema = {"type": "string", "anyOf": ways, "maxLength": 90}
+    with pytest.raises(UnsupportedSchema, match="larger than 1048576 bytes"):
+        exact_grammar(json.dumps(schema), LAYOUT)
+
+
+def test_a_grammar_whose_normal_form_is_too_large_is_refused():
+    words = " | ".join(f'"{number:0600d}"' for number in range(8000))
+    compiled = text_compiler().compile_grammar(f"root ::= {words}")
+    with pytest.raises(UnsupportedGrammar, match="in xgrammar's normal form, and 4194304"):
+        automaton_of(compiled)

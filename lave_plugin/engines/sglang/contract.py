@@ -21,6 +21,7 @@ from lave_plugin.engines.sglang import (
     admission,
     arguments,
     config,
+    custom_tools,
     grammars,
     metrics,
     openai_report,
@@ -211,6 +212,13 @@ HOOKS = (
         openai_report.add_report,
         ("self", "request", "ret", "created"),
         "the same in a completion",
+    ),
+    Hook(
+        "sglang.srt.entrypoints.openai.responses_adapters.custom_tool_description",
+        HookType.BEFORE,
+        custom_tools.refuse_grammar,
+        ("description", "tool_format"),
+        "refuses a custom tool with a grammar, of which the engine only tells the model",
     ),
     Hook(
         "sglang.srt.managers.scheduler.Scheduler.get_internal_state",

@@ -22,6 +22,7 @@ from lave_plugin.grammar.json_schema.pattern import UnreadablePattern
 from lave_plugin.grammar.json_schema.strings import language, length_of, literal, rules_of
 
 _MOST_CONJUNCTIONS = 1 << 12
+_MOST_BYTES = 1 << 20  # xgrammar takes seconds to compile more than that
 _MOST_POSITIONS = 256
 _MOST_UNIQUE = 6
 
@@ -73,6 +74,7 @@ class Emitter:
         self._rules: list[str] = []
         self._leaves: dict[Branch, str] = {}
         self._counter = 0
+        self._size = self._measured = 0
 
     def grammar(self) -> str:
         """The grammar of everything that satisfies the schema, as far as `branches` goes.
@@ -92,7 +94,19 @@ class Emitter:
                 way for b in self._branches[conjunction] for way in self._branch(b, conjunction)
             ]
             self._rules.append(_rule(self._names[conjunction], [way for way in ways if way]))
+            self._check_size(conjunction)
         return f"root ::= {root}\n{_BUILTIN}{self._layout.rules()}" + "\n".join(self._rules) + "\n"
+
+    def _check_size(self, conjunction: Conjunction) -> None:
+        self._size += sum(map(len, self._rules[self._measured :]))
+        self._measured = len(self._rules)
+        if self._size > _MOST_BYTES:
+            raise UnsupportedSchema(
+                self._reader.document.path(conjunction),
+                "the schema",
+                f"is where its grammar becomes larger than {_MOST_BYTES} bytes; bound fewer lengths"
+                " of strings beside patterns, or combine fewer alternatives",
+            )
 
     def _root(self, start: Conjunction) -> str:
         return self._value(start)
