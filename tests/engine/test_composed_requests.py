@@ -77,12 +77,18 @@ COMPOSED = {
             {
                 "all_of": [
                     {"grammar": "cpp"},
-                    {"template": ["int f(int x) {\n    return ", {"regex": "[^;{}]+"}, ";\n}\n"]},
+                    {
+                        "template": [
+                            "int f(int x) {\n    return ",
+                            {"regex": "[a-z0-9()+* ]+"},
+                            ";\n}\n",
+                        ]
+                    },
                 ]
             }
         ),
         lambda text: (
-            re.fullmatch(r"int f\(int x\) \{\n    return [^;{}]+;\n\}\n", text)
+            re.fullmatch(r"int f\(int x\) \{\n    return [a-z0-9()+* ]+;\n\}\n", text)
             and text.count("(") == text.count(")")
         ),
     ),

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sglang.srt.runtime_context import get_server_args
-
 from lave_plugin.engines.sglang import arguments
 
 
@@ -24,7 +22,7 @@ def refuse_grammar(description: str | None, tool_format: Mapping[str, Any] | Non
     """
     if not isinstance(tool_format, Mapping) or tool_format.get("type") != "grammar":
         return
-    if arguments.constrained_decoding(get_server_args()) == "none":
+    if arguments.constrained_decoding(_server_args()) == "none":
         return
     raise ValueError(
         "The grammar in the format of a custom tool is not enforced: SGLang only tells the model "
@@ -33,3 +31,9 @@ def refuse_grammar(description: str | None, tool_format: Mapping[str, Any] | Non
         "Leave the format out and describe it in the tool's description, or take a function tool "
         "with a schema of its own and tool_choice."
     )
+
+
+def _server_args() -> Any:
+    from sglang.srt.runtime_context import get_server_args
+
+    return get_server_args()

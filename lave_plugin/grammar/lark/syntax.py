@@ -260,6 +260,8 @@ class _Parser:
         grammar = self._grammar
         match directive.text:
             case "%ignore":
+                if self._token.kind == "newline":
+                    raise self._unexpected("what to ignore")
                 grammar.ignored.append((self._expansions(), directive.at))
             case "%import":
                 self._import(directive)
