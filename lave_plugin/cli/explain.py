@@ -16,7 +16,7 @@ from lave_plugin.cli.subject import (
 from lave_plugin.grammar.lark import is_lark
 from lave_plugin.grammar.lark.overlap import keywords_as_identifiers
 from lave_plugin.grammar.normal_form import read_normal_form
-from lave_plugin.grammar.survey import left_recursive, walk_at_random
+from lave_plugin.grammar.survey import left_recursive, surely_ambiguous, walk_at_random
 
 WALK_SECONDS = 1.0
 _LONGEST_SHOWN = 300
@@ -67,6 +67,7 @@ def rows_of(subject: Subject) -> list[tuple[str, str]]:
         ),
         ("shortest sentence", _sentence(automaton)),
         ("left recursion", _names(left_recursive(subject.normal_form))),
+        ("ambiguity", _ambiguous(surely_ambiguous(subject.normal_form))),
     ]
     if kind == "lark":
         rows.append(("keywords", _keywords(subject.text)))
@@ -106,10 +107,17 @@ def _bytes(count: int) -> str:
 
 
 def _names(rules: list[str]) -> str:
+    return f"{_some(rules)} (no problem for the parser)" if rules else "none"
+
+
+def _ambiguous(rules: list[str]) -> str:
     if not rules:
-        return "none"
-    shown = ", ".join(rules[:_MOST_NAMES])
-    return f"{shown}{', ...' if len(rules) > _MOST_NAMES else ''} (no problem for the parser)"
+        return "no rule begins and ends with itself"
+    return f"{_some(rules)} (begins and ends with itself; more states, the same sentences)"
+
+
+def _some(names: list[str]) -> str:
+    return f"{', '.join(names[:_MOST_NAMES])}{', ...' if len(names) > _MOST_NAMES else ''}"
 
 
 def _keywords(text: str) -> str:

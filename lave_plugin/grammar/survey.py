@@ -46,6 +46,22 @@ def left_recursive(normal_form: str) -> list[str]:
     return found
 
 
+def surely_ambiguous(normal_form: str) -> list[str]:
+    """Rules with an alternative that begins and ends with the rule itself.
+
+    `a ::= a "+" a` reads 1+1+1 in two ways. A grammar without such a rule may be ambiguous too:
+    that can't be decided.
+    """
+    return [
+        name
+        for name, body in read_rules(normal_form).items()
+        if any(
+            len(sequence) > 1 and sequence[0] == sequence[-1] == RuleRef(name)
+            for sequence in _sequences(body)
+        )
+    ]
+
+
 def _sequences(body: Body) -> tuple[Sequence, ...]:
     if isinstance(body, Limited):
         body = body.body
