@@ -6,7 +6,7 @@ import random
 import comparison.pair
 import pytest
 from comparison.fuzz import fuzz_bytes, fuzz_tokens
-from comparison.grammars import GRAMMARS
+from comparison.grammars import GRAMMARS, over_tokens
 from comparison.pair import BYTES, Pair, compiler_for
 from comparison.schemas import construction_of, judge_schemas
 from test_sentences import PERSON
@@ -21,11 +21,15 @@ PIECES = ["é", "ée", "日本", "😀", '":"', '"}', "},{", "</", "f>", "<f=", 
 SPLIT = [b"\xe6\x97", b"\xa5", b"a\xc3", b'\xa9"', b"\xf0\x9f\x98", b"\xc3\xa9\xc3"]
 
 
+DATA = [*synthetic_vocabulary(1_200), *(piece.encode() for piece in PIECES), *SPLIT]
+DATA = [*dict.fromkeys(DATA), b"", b"", b"", b""]
+*SPECIAL, END = range(len(DATA) - 4, len(DATA))
+OVER_TOKENS = over_tokens(tuple(SPECIAL))
+
+
 @pytest.fixture(scope="session")
 def vocabulary():
-    data = [*synthetic_vocabulary(1_200), *(piece.encode() for piece in PIECES), *SPLIT]
-    data = [*dict.fromkeys(data), b"", b""]
-    return Vocabulary(data, [len(data) - 1])
+    return Vocabulary(DATA, [END])
 
 
 @pytest.fixture(params=["reference", "native"])
@@ -46,12 +50,12 @@ def test_walks_by_bytes(states, grammar):
     assert pair.counts["steps"] == 4_000 and pair.counts["completions"] > 300
 
 
-@pytest.mark.parametrize("grammar", GRAMMARS, ids=lambda grammar: grammar.name)
+@pytest.mark.parametrize("grammar", [*GRAMMARS, *OVER_TOKENS], ids=lambda grammar: grammar.name)
 def test_walks_by_tokens(states, grammar, vocabulary):
-    pair = Pair(grammar.compile(compiler_for(vocabulary)), vocabulary)
+    pair = Pair(grammar.compile(compiler_for(vocabulary, grammar.special)), vocabulary)
     fuzz_tokens(pair, vocabulary, 1_500, 20, random.Random(2))
     assert pair.problems == []
-    assert pair.counts["steps"] == 1_500
+    assert pair.counts["steps"] == 1_500 and pair.counts["completions"] > 50
     assert pair.counts["equal masks"] > 5 or grammar.name == "nullable"
 
 
