@@ -149,7 +149,12 @@ class _TokenChooser:
         self._bytes, self._rng, self._pair = bytes_, bytes_.rng, bytes_.pair
         self._vocabulary = vocabulary
         self._text_tokens = list(vocabulary.id_of.values())
-        self._special_tokens = sorted(self._pair.tokens.special_tokens)
+        # Also those that the states don't know to be named.
+        self._special_tokens = [
+            token
+            for token, data in enumerate(vocabulary.token_bytes)
+            if self._pair.tokens.special_tokens and not data and token not in vocabulary.end_tokens
+        ]
         self._by_first: dict[int, list[int]] = {}
         for data, token in vocabulary.id_of.items():
             self._by_first.setdefault(data[0], []).append(token)
@@ -157,7 +162,7 @@ class _TokenChooser:
     def token(self) -> int:
         """One towards the end, along an allowed string, that begins as such a string, or any.
 
-        Now and then one of those without text that the grammar names.
+        Now and then one without text, if the grammar names such.
         """
         if self._special_tokens and self._rng.random() < 0.15:
             return self._rng.choice(self._special_tokens)

@@ -23,8 +23,8 @@ SPLIT = [b"\xe6\x97", b"\xa5", b"a\xc3", b'\xa9"', b"\xf0\x9f\x98", b"\xc3\xa9\x
 
 DATA = [*synthetic_vocabulary(1_200), *(piece.encode() for piece in PIECES), *SPLIT]
 DATA = [*dict.fromkeys(DATA), b"", b"", b"", b""]
-*SPECIAL, END = range(len(DATA) - 4, len(DATA))
-OVER_TOKENS = over_tokens(tuple(SPECIAL))
+CALL, DONE, OTHER, END = range(len(DATA) - 4, len(DATA))
+OVER_TOKENS = over_tokens((CALL, DONE, OTHER))
 
 
 @pytest.fixture(scope="session")
@@ -84,6 +84,30 @@ def test_a_disagreement_is_found(states, monkeypatch, vocabulary, walk, printed,
     else:
         fuzz_tokens(pair, vocabulary, 2_000, 50, random.Random(3))
     assert any(repr(text) in problem for problem in pair.problems)
+
+
+ALL_BUT = f"ExcludeToken({CALL}, {DONE}, {OTHER})"
+DAMAGES_OVER_TOKENS = [
+    ("tokens, thinking", ALL_BUT, f"ExcludeToken(301, {CALL}, {DONE}, {OTHER})", 301),
+    ("tokens, nested", ALL_BUT, f"ExcludeToken(300, {CALL}, {DONE}, {OTHER})", 300),
+    ("tokens, nested", f"Token({OTHER})", f"Token({DONE})", DONE),
+    ("tokens, triggers", f"({OTHER}, token", f"({END}, token", OTHER),
+]
+
+
+@pytest.mark.parametrize(("name", "printed", "misread", "token"), DAMAGES_OVER_TOKENS)
+def test_a_disagreement_over_tokens_is_found(
+    states, monkeypatch, vocabulary, name, printed, misread, token
+):
+    grammar = next(each for each in OVER_TOKENS if each.name == name)
+    monkeypatch.setattr(
+        comparison.pair,
+        "automaton_of",
+        lambda compiled: states_of_text(replaced(str(compiled.grammar), printed, misread)),
+    )
+    pair = Pair(grammar.compile(compiler_for(vocabulary, grammar.special)), vocabulary)
+    fuzz_tokens(pair, vocabulary, 2_000, 50, random.Random(3))
+    assert any(f"token {token} " in problem for problem in pair.problems)
 
 
 def replaced(text, old, new):
