@@ -119,7 +119,7 @@ def walks_by_tokens(arguments: argparse.Namespace) -> dict:
     data = read_vocabulary(file) if file else synthetic_vocabulary()
     *special, end = range(len(data), len(data) + 4)
     vocabulary = Vocabulary([*data, b"", b"", b"", b""], [end])
-    grammars = [*GRAMMARS, *over_tokens(tuple(special))]
+    grammars = [*over_tokens(tuple(special)), *GRAMMARS]
     compilers = {each: compiler_for(vocabulary, each) for each in ((), tuple(special))}
     problems: list[str] = []
     counts: dict[str, Counter] = {}
