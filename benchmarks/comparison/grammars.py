@@ -17,7 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import xgrammar
-from subjects import ARITHMETIC, C_LIKE, LOG_LINE, PERSON, SMILES
+
+from lave_plugin.bench.synthetic.subjects import ARITHMETIC, C_LIKE, LOG_LINE, PERSON, SMILES
 
 
 @dataclass(frozen=True)

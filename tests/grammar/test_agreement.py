@@ -10,8 +10,8 @@ from comparison.grammars import GRAMMARS, over_tokens
 from comparison.pair import BYTES, Pair, compiler_for
 from comparison.schemas import construction_of, judge_schemas
 from test_sentences import PERSON
-from vocabularies import synthetic_vocabulary
 
+from lave_plugin.bench.synthetic.vocabularies import synthetic_vocabulary
 from lave_plugin.grammar.automaton import Automaton
 from lave_plugin.grammar.implementation import states_of_text
 from lave_plugin.grammar.vocabulary import Vocabulary
