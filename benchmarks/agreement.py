@@ -11,8 +11,8 @@
 - bytes: random walks through grammars of every kind (`comparison/grammars.py`), byte by byte, also
   over bytes that are not allowed; the shortest completion of every sixteenth state is given to
   xgrammar.
-- tokens: the same by tokens of a vocabulary of real size (see `lave bench verify`), and the
-  allowed-token masks of states on the way.
+- tokens: the same by tokens of a vocabulary of real size (see `lave bench verify`), also through
+  grammars that read tokens as a whole, and the allowed-token masks of states on the way.
 
 The states are those that serve: C++ where it was built, the Python reference with LAVE_NATIVE=0.
 The exit status is 1 if there was a disagreement.
@@ -24,10 +24,11 @@ import random
 import statistics
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from comparison.fuzz import fuzz_bytes, fuzz_tokens
-from comparison.grammars import GRAMMARS
+from comparison.grammars import GRAMMARS, Grammar, over_tokens
 from comparison.pair import BYTES, Pair, compiler_for
 from comparison.schemas import TRIVIAL, construction_of, judge_schemas
 from tqdm import tqdm
@@ -103,7 +104,7 @@ def walks_by_bytes(arguments: argparse.Namespace) -> dict:
     problems: list[str] = []
     counts: dict[str, Counter] = {}
     with tqdm(total=arguments.steps, desc="byte steps", unit="step", unit_scale=True) as bar:
-        for grammar, steps in shares(arguments.steps):
+        for grammar, steps in shares(GRAMMARS, arguments.steps):
             bar.set_postfix_str(grammar.name)
             pair = Pair(grammar.compile(compiler), BYTES)
             rng = random.Random(f"{arguments.seed} {grammar.name}")
@@ -116,18 +117,20 @@ def walks_by_bytes(arguments: argparse.Namespace) -> dict:
 def walks_by_tokens(arguments: argparse.Namespace) -> dict:
     file = arguments.vocabulary
     data = read_vocabulary(file) if file else synthetic_vocabulary()
-    vocabulary = Vocabulary([*data, b""], [len(data)])
-    compiler = compiler_for(vocabulary)
+    *special, end = range(len(data), len(data) + 4)
+    vocabulary = Vocabulary([*data, b"", b"", b"", b""], [end])
+    grammars = [*over_tokens(tuple(special)), *GRAMMARS]
+    compilers = {each: compiler_for(vocabulary, each) for each in ((), tuple(special))}
     problems: list[str] = []
     counts: dict[str, Counter] = {}
     masks_left = arguments.masks
     with tqdm(total=arguments.token_steps, desc="token steps", unit="step", unit_scale=True) as bar:
-        for index, (grammar, steps) in enumerate(shares(arguments.token_steps)):
+        for index, (grammar, steps) in enumerate(shares(grammars, arguments.token_steps)):
             bar.set_postfix_str(grammar.name)
-            pair = Pair(grammar.compile(compiler), vocabulary)
+            pair = Pair(grammar.compile(compilers[grammar.special]), vocabulary)
             rng = random.Random(f"{arguments.seed} {grammar.name}")
             # Grammars of few states come first; the others make up for them.
-            masks = -(-masks_left // (len(GRAMMARS) - index))
+            masks = -(-masks_left // (len(grammars) - index))
             fuzz_tokens(pair, vocabulary, steps, masks, rng, tick=bar.update)
             masks_left -= pair.counts["equal masks"]
             counts[grammar.name] = pair.counts
@@ -135,10 +138,11 @@ def walks_by_tokens(arguments: argparse.Namespace) -> dict:
     return summary(f"token steps, {len(data)} tokens", counts, problems)
 
 
-def shares(total: int):
+def shares(grammars: list[Grammar], total: int) -> Iterator[tuple[Grammar, int]]:
     """Each grammar with its part of `total`."""
-    for index, grammar in enumerate(GRAMMARS):
-        yield grammar, total * (index + 1) // len(GRAMMARS) - total * index // len(GRAMMARS)
+    count = len(grammars)
+    for index, grammar in enumerate(grammars):
+        yield grammar, total * (index + 1) // count - total * index // count
 
 
 def summary(title: str, counts: dict[str, Counter], problems: list[str]) -> dict:

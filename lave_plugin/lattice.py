@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 
 from lave_plugin.canvas import MASKED, Canvas
 from lave_plugin.grammar.automaton import DEAD
-from lave_plugin.grammar.token_automaton import TokenAutomaton
+from lave_plugin.grammar.token_automaton import ENDED, TokenAutomaton
 
 
 class Verdict(Enum):
@@ -40,38 +40,34 @@ class Lookahead:
     witness: dict[int, int] | None = None
 
 
-DISCREPANCY = 8
-"""Positions that one discrepancy weighs as much as (see ``find_witness``)."""
-
-FILLERS = 2
-"""Discrepancies that turning to the fillers of a node counts for."""
+COMPLETION = 2
+"""Ranks, or positions, that a byte of the shortest completion weighs as much as."""
 
 
 class _Node:
     """A masked position with the state before it, or the end of the way."""
 
     def __init__(
-        self, position: int, state: int, before: _Node | None, token: int, discrepancies: int
+        self, position: int, state: int, before: _Node | None, token: int, cost: int
     ) -> None:
         self.position = position
         self.state = state
         self.before = before  # the node that ``token`` was chosen at
         self.token = token
-        self.discrepancies = discrepancies
+        self.cost = cost  # the ranks of the tokens chosen on the way, summed
         self.choices: Sequence[int] | None = None
         self.at = 0
-        self.on_fillers = False
+        self.fillers_rank: int | None = None  # once it is their turn
 
     def turn_to(self, fillers: Sequence[int]) -> None:
-        """Try these when the candidates have failed."""
-        self.on_fillers = True
+        """Try these when the candidates have failed; one ranks as another, behind all of them."""
+        self.fillers_rank = len(self.choices)
         self.choices = fillers
         self.at = 0
-        self.discrepancies += FILLERS
 
-    def rank(self) -> int:
-        """The lower, the sooner the search goes on here."""
-        return DISCREPANCY * self.discrepancies - self.position
+    def cost_of_next(self) -> int:
+        """What the way costs with the next choice."""
+        return self.cost + (self.at if self.fillers_rank is None else self.fillers_rank)
 
     def filling(self) -> dict[int, int]:
         """The tokens chosen on the way to here, by position."""
@@ -91,13 +87,19 @@ def find_witness(
     *,
     fillers: bool = True,
 ) -> Lookahead:
-    """Best first over the lattice, by position and discrepancies.
+    """Best first over the lattice, by rank, position and what is left to complete.
 
     The search follows the most probable token that fits, as a depth-first one does. Where
     it is stuck it goes back, but not to the last choice, which is seldom the one to blame:
-    a node ranks by its position less ``DISCREPANCY`` for each time that the way on from it,
-    or to it, departs from the first token that fits (limited discrepancy search, Harvey and
-    Ginsberg 1995). ``lave bench verify`` has the figures.
+    it goes on at the node with the least sum of
+
+    - the ranks of the tokens on the way to it and of its next one, for improbability;
+    - less its position, for what is left of the block;
+    - ``COMPLETION`` times the bytes of its shortest completion, for what is left open. Most
+      ways fail where the committed tokens behind a run of masks need another depth of
+      brackets; the states with few of them open are few, and the rest is many.
+
+    ``lave bench verify`` has the figures.
 
     A (position, state) is entered once, since equal states have the same future. So
     without a budget the search ends, and a refutation is exact over the candidates.
@@ -167,17 +169,16 @@ class _Search:
             node.choices = self._candidates[node.position]
         following = None
         while following is None and node.at < len(node.choices):
-            token = node.choices[node.at]
+            token, cost = node.choices[node.at], node.cost_of_next()
             node.at += 1
             reached = self._beyond_committed(
                 node.position + 1, self._advance(node.position, node.state, token)
             )
             if reached[1] != DEAD and reached not in self._entered:
                 self._entered.add(reached)
-                following = _Node(*reached, node, token, node.discrepancies)
-                node.discrepancies += 1
+                following = _Node(*reached, node, token, cost)
         if following is None:
-            if node.on_fillers:
+            if node.fillers_rank is not None:
                 return None
             node.turn_to(
                 self._tokens.fillers(node.state)
@@ -185,8 +186,15 @@ class _Search:
                 else (self._tokens.vocabulary.end_token,)
             )
         self._pushed += 1
-        heappush(self._open, (node.rank(), -self._pushed, node))  # of equals the newest first
+        # Of equals the newest first.
+        heappush(self._open, (self._priority(node), -self._pushed, node))
         return following
+
+    def _priority(self, node: _Node) -> int:
+        """The lower, the sooner the search goes on here."""
+        state = node.state
+        left = 0 if state == ENDED else self._tokens.automaton.shortest_length(state)
+        return node.cost_of_next() - node.position + COMPLETION * left
 
     def _beyond_committed(self, position: int, state: int) -> tuple[int, int]:
         """The next masked position, or the one behind the last committed, and the state there."""

@@ -44,9 +44,13 @@ def fuzz_tokens(
     masks: int,
     rng: random.Random,
     *,
+    completion_every: int = 16,
     tick: Callable[[int], object] = lambda count: None,
 ) -> None:
-    """Walk token by token, and compare the masks of up to `masks` states, each state once."""
+    """Walk token by token, and confirm shortest endings on the way.
+
+    The masks of up to `masks` states are compared, each state once.
+    """
     chooser = _Chooser(pair, rng)
     tokens = _TokenChooser(chooser, vocabulary)
     mask_every = max(1, steps // (8 * masks)) if masks else steps + 1
@@ -66,6 +70,8 @@ def fuzz_tokens(
                 agreed = agreed and pair.step(tokens.token())
             done += 1
             tick(1)
+            if agreed and rng.randrange(completion_every) == 0:
+                agreed = pair.confirm_ending()
             if not agreed or chooser.at_the_end():
                 break
 
@@ -143,12 +149,23 @@ class _TokenChooser:
         self._bytes, self._rng, self._pair = bytes_, bytes_.rng, bytes_.pair
         self._vocabulary = vocabulary
         self._text_tokens = list(vocabulary.id_of.values())
+        # Also those that the states don't know to be named.
+        self._special_tokens = [
+            token
+            for token, data in enumerate(vocabulary.token_bytes)
+            if self._pair.tokens.special_tokens and not data and token not in vocabulary.end_tokens
+        ]
         self._by_first: dict[int, list[int]] = {}
         for data, token in vocabulary.id_of.items():
             self._by_first.setdefault(data[0], []).append(token)
 
     def token(self) -> int:
-        """One towards the end, along an allowed string, that begins as such a string, or any."""
+        """One towards the end, along an allowed string, that begins as such a string, or any.
+
+        Now and then one without text, if the grammar names such.
+        """
+        if self._special_tokens and self._rng.random() < 0.15:
+            return self._rng.choice(self._special_tokens)
         chance = self._rng.random()
         token = None
         if chance < 0.12:

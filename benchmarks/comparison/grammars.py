@@ -17,19 +17,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import xgrammar
-from subjects import ARITHMETIC, C_LIKE, LOG_LINE, PERSON, SMILES
+
+from lave_plugin.bench.synthetic.subjects import ARITHMETIC, C_LIKE, LOG_LINE, PERSON, SMILES
 
 
 @dataclass(frozen=True)
 class Grammar:
-    """A grammar by name, compiled for any vocabulary."""
+    """A grammar by name, compiled for any vocabulary, or for one that has its `special` tokens."""
 
     name: str
     compile: Callable[[xgrammar.GrammarCompiler], xgrammar.CompiledGrammar]
+    special: tuple[int, ...] = ()
 
 
-def _ebnf(name: str, source: str) -> Grammar:
-    return Grammar(name, lambda compiler: compiler.compile_grammar(source))
+def _ebnf(name: str, source: str, special: tuple[int, ...] = ()) -> Grammar:
+    return Grammar(name, lambda compiler: compiler.compile_grammar(source), special)
 
 
 def _schema(name: str, schema: dict, **options) -> Grammar:
@@ -46,9 +48,9 @@ def _lark(name: str, source: str) -> Grammar:
     )
 
 
-def _tags(name: str, tag_format: dict) -> Grammar:
+def _tags(name: str, tag_format: dict, special: tuple[int, ...] = ()) -> Grammar:
     tag = {"type": "structural_tag", "format": tag_format}
-    return Grammar(name, lambda compiler: compiler.compile_structural_tag(tag))
+    return Grammar(name, lambda compiler: compiler.compile_structural_tag(tag), special)
 
 
 def _legacy_tags(compiler: xgrammar.GrammarCompiler) -> xgrammar.CompiledGrammar:
@@ -76,6 +78,12 @@ ORDER = {
     },
     "required": ["who", "size"],
     "additionalProperties": {"type": "null"},
+}
+
+SCORES = {
+    "type": "array",
+    "items": {"anyOf": [{"type": "number"}, {"enum": ["none", None]}, {"$ref": "#"}]},
+    "minItems": 1,
 }
 
 LEFT_RECURSION = """
@@ -131,7 +139,7 @@ COLOUR: "#" HEXDIGIT~3..6
 """
 
 
-def _tag(begin: str, end: str | list[str], content: dict) -> dict:
+def _tag(begin: str | dict, end: str | list[str] | dict, content: dict) -> dict:
     return {"type": "tag", "begin": begin, "content": content, "end": end}
 
 
@@ -196,3 +204,55 @@ GRAMMARS = [
     Grammar("free JSON", lambda compiler: compiler.compile_builtin_json_grammar()),
     _ebnf("C-like", C_LIKE),
 ]
+
+
+def over_tokens(special: tuple[int, int, int]) -> list[Grammar]:
+    """Grammars that read tokens as a whole: three ids without text, and any token of text.
+
+    Three readings of xgrammar's are not ours, and no grammar here touches them: to it a special
+    token that is not excluded is one of any tokens, and its bytes are a character wherever a class
+    excludes some or text is free; and where a token may be read both as its bytes and as a whole,
+    its matcher loses one of the two.
+    """
+    call, done, other = special
+    begin, also_begin, end = ({"type": "token", "token": token} for token in (call, other, done))
+    thinking = {
+        "type": "sequence",
+        "elements": [
+            _tag(begin, end, {"type": "any_tokens", "exclude_tokens": [call, other]}),
+            {
+                "type": "optional",
+                "content": {"type": "exclude_token", "exclude_tokens": list(special)},
+            },
+            _tag(begin, end, {"type": "grammar", "grammar": ARITHMETIC}),
+        ],
+    }
+    triggered = {
+        "type": "token_triggered_tags",
+        "trigger_tokens": [call, other],
+        "tags": [
+            _tag(begin, end, {"type": "json_schema", "json_schema": SCORES}),
+            _tag(also_begin, "</b>", {"type": "regex", "pattern": "[a-c]+|é"}),
+        ],
+        "exclude_tokens": [done],
+    }
+    dispatch = {
+        "type": "token_dispatch",
+        "rules": [
+            [call, {"type": "regex", "pattern": "[a-c]{3}-\\d"}],
+            [other, _tag("<t>", "</t>", {"type": "grammar", "grammar": LEFT_RECURSION})],
+        ],
+        "exclude_tokens": [done],
+        "loop": True,
+    }
+    nested = f"""
+root ::= item*
+item ::= Token({call}) body Token({done}) | Token({other}) ExcludeToken({call}, {done}, {other})
+body ::= [a-z] [a-z0-9]* (":" item+)? | body "," body
+"""
+    return [
+        _tags("tokens, thinking", thinking, special),
+        _tags("tokens, triggers", triggered, special),
+        _tags("tokens, dispatch", dispatch, special),
+        _ebnf("tokens, nested", nested, special),
+    ]

@@ -1,6 +1,7 @@
 """One text before both judges: xgrammar's matcher and the states of this project."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy
 import xgrammar
@@ -16,12 +17,17 @@ BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), b""], [256])
 """A vocabulary of single bytes and an end token."""
 
 
-def compiler_for(vocabulary: Vocabulary) -> xgrammar.GrammarCompiler:
-    """xgrammar's compiler over the same token ids."""
+def compiler_for(vocabulary: Vocabulary, special: Sequence[int] = ()) -> xgrammar.GrammarCompiler:
+    """xgrammar's compiler over the same token ids.
+
+    It refuses a token without text even where a grammar names it. So those of `special` get bytes,
+    such as no text has.
+    """
+    data = list(vocabulary.token_bytes)
+    for token in special:
+        data[token] = b"\xff%d" % token
     info = xgrammar.TokenizerInfo(
-        vocabulary.token_bytes,
-        vocab_size=len(vocabulary),
-        stop_token_ids=sorted(vocabulary.end_tokens),
+        data, vocab_size=len(vocabulary), stop_token_ids=sorted(vocabulary.end_tokens)
     )
     return xgrammar.GrammarCompiler(info, max_threads=2, cache_enabled=False)
 
@@ -64,19 +70,25 @@ class Pair:
         self.counts["steps"] += 1
         theirs = self._matcher.accept_token(token)
         target = self.tokens.advance(self.state, token)
-        return self._compare_step(theirs, target, self._vocabulary.token_bytes[token])
+        data = self._vocabulary.token_bytes[token]
+        return self._compare_step(theirs, target, data, repr(data) if data else f"token {token}")
 
     def step_byte(self, byte: int) -> bool:
         """The same by the states' own step; the vocabulary must be BYTES."""
         self.counts["steps"] += 1
         theirs = self._matcher.accept_token(byte)
-        return self._compare_step(theirs, self.automaton.step(self.state, byte), bytes([byte]))
+        data = bytes([byte])
+        return self._compare_step(theirs, self.automaton.step(self.state, byte), data, repr(data))
 
-    def _compare_step(self, theirs: bool, target: int, data: bytes) -> bool:
+    def _compare_step(self, theirs: bool, target: int, data: bytes, name: str) -> bool:
         ours = target != DEAD
         if theirs and ours:
             self.state = target
             self.text += data
+            # No character goes on behind a token without text, nor, in both judges, one that was
+            # broken off: such a token has been read as a whole.
+            if not data or unfinished_character(self.text) is None:
+                self.text = b""
             return self.compare_end()
         if theirs == ours:
             self.counts["refused by both"] += 1
@@ -85,7 +97,7 @@ class Pair:
             self.counts["malformed UTF-8"] += 1
             self._matcher.rollback(1)
             return True
-        return self._report(f"{data!r} behind {self.text!r}", theirs)
+        return self._report(f"{name} behind {self.text!r}", theirs)
 
     def compare_end(self) -> bool:
         """Compare whether the text may end."""
@@ -123,6 +135,18 @@ class Pair:
         if confirmed and unfinished_character(self.text + completion) == b"":
             return True
         return self._report(f"the completion {completion!r} behind {self.text!r}", False)
+
+    def confirm_ending(self) -> bool:
+        """Let xgrammar read the tokens of the shortest ending, and stay."""
+        self.counts["completions"] += 1
+        ending = self.tokens.shortest_ending(self.state)
+        read = 0
+        while read < len(ending) and self._matcher.accept_token(ending[read]):
+            read += 1
+        confirmed = read == len(ending) and self._matcher.is_completed()
+        if read:
+            self._matcher.rollback(read)
+        return confirmed or self._report(f"the ending {ending} behind {self.text!r}", False)
 
     def compare_mask(self) -> bool:
         """Compare the allowed-token masks.

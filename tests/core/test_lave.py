@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from scripted import END, MASK_ID, VOCABULARY, token_automaton
 
@@ -151,6 +152,20 @@ def test_an_undecided_search_says_so():
     assert found.verdict is Verdict.ALIVE and found.witness[0] == token("b")
     short = Canvas([MASKED] * 8 + [token("b"), END], 0, 20)
     assert find_witness(tokens, tokens.start, short, choices, 9999).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("order", ["([a+)]", "(a[)]+", "([)a]+"])
+def test_a_search_closes_what_it_has_opened(order):
+    """Of the ways through eleven masks nearly all leave a bracket open before the semicolon."""
+    tokens = token_automaton(
+        'root ::= sum ";"\nsum ::= item | item "+" sum\nitem ::= "a" | "(" sum ")" | "[" sum "]"'
+    )
+    canvas = Canvas([MASKED] * 11 + [token(";")], 0, 60)
+    choices = {position: [token(sign) for sign in order] for position in range(11)}
+    assert find_witness(tokens, tokens.start, canvas, choices, 200).verdict is Verdict.ALIVE
+    other_depth = Canvas([MASKED, token("+"), MASKED, token(")"), token(";")], 0, 60)
+    refuted = find_witness(tokens, tokens.start, other_depth, choices, 200)
+    assert refuted.verdict is Verdict.REFUTED
 
 
 def test_the_prompt_tail_is_no_part_of_the_answer():

@@ -6,12 +6,12 @@ import random
 import comparison.pair
 import pytest
 from comparison.fuzz import fuzz_bytes, fuzz_tokens
-from comparison.grammars import GRAMMARS
+from comparison.grammars import GRAMMARS, over_tokens
 from comparison.pair import BYTES, Pair, compiler_for
 from comparison.schemas import construction_of, judge_schemas
 from test_sentences import PERSON
-from vocabularies import synthetic_vocabulary
 
+from lave_plugin.bench.synthetic.vocabularies import synthetic_vocabulary
 from lave_plugin.grammar.automaton import Automaton
 from lave_plugin.grammar.implementation import states_of_text
 from lave_plugin.grammar.vocabulary import Vocabulary
@@ -21,11 +21,15 @@ PIECES = ["é", "ée", "日本", "😀", '":"', '"}', "},{", "</", "f>", "<f=", 
 SPLIT = [b"\xe6\x97", b"\xa5", b"a\xc3", b'\xa9"', b"\xf0\x9f\x98", b"\xc3\xa9\xc3"]
 
 
+DATA = [*synthetic_vocabulary(1_200), *(piece.encode() for piece in PIECES), *SPLIT]
+DATA = [*dict.fromkeys(DATA), b"", b"", b"", b""]
+CALL, DONE, OTHER, END = range(len(DATA) - 4, len(DATA))
+OVER_TOKENS = over_tokens((CALL, DONE, OTHER))
+
+
 @pytest.fixture(scope="session")
 def vocabulary():
-    data = [*synthetic_vocabulary(1_200), *(piece.encode() for piece in PIECES), *SPLIT]
-    data = [*dict.fromkeys(data), b"", b""]
-    return Vocabulary(data, [len(data) - 1])
+    return Vocabulary(DATA, [END])
 
 
 @pytest.fixture(params=["reference", "native"])
@@ -46,12 +50,12 @@ def test_walks_by_bytes(states, grammar):
     assert pair.counts["steps"] == 4_000 and pair.counts["completions"] > 300
 
 
-@pytest.mark.parametrize("grammar", GRAMMARS, ids=lambda grammar: grammar.name)
+@pytest.mark.parametrize("grammar", [*GRAMMARS, *OVER_TOKENS], ids=lambda grammar: grammar.name)
 def test_walks_by_tokens(states, grammar, vocabulary):
-    pair = Pair(grammar.compile(compiler_for(vocabulary)), vocabulary)
+    pair = Pair(grammar.compile(compiler_for(vocabulary, grammar.special)), vocabulary)
     fuzz_tokens(pair, vocabulary, 1_500, 20, random.Random(2))
     assert pair.problems == []
-    assert pair.counts["steps"] == 1_500
+    assert pair.counts["steps"] == 1_500 and pair.counts["completions"] > 50
     assert pair.counts["equal masks"] > 5 or grammar.name == "nullable"
 
 
@@ -80,6 +84,30 @@ def test_a_disagreement_is_found(states, monkeypatch, vocabulary, walk, printed,
     else:
         fuzz_tokens(pair, vocabulary, 2_000, 50, random.Random(3))
     assert any(repr(text) in problem for problem in pair.problems)
+
+
+ALL_BUT = f"ExcludeToken({CALL}, {DONE}, {OTHER})"
+DAMAGES_OVER_TOKENS = [
+    ("tokens, thinking", ALL_BUT, f"ExcludeToken(301, {CALL}, {DONE}, {OTHER})", 301),
+    ("tokens, nested", ALL_BUT, f"ExcludeToken(300, {CALL}, {DONE}, {OTHER})", 300),
+    ("tokens, nested", f"Token({OTHER})", f"Token({DONE})", DONE),
+    ("tokens, triggers", f"({OTHER}, token", f"({END}, token", OTHER),
+]
+
+
+@pytest.mark.parametrize(("name", "printed", "misread", "token"), DAMAGES_OVER_TOKENS)
+def test_a_disagreement_over_tokens_is_found(
+    states, monkeypatch, vocabulary, name, printed, misread, token
+):
+    grammar = next(each for each in OVER_TOKENS if each.name == name)
+    monkeypatch.setattr(
+        comparison.pair,
+        "automaton_of",
+        lambda compiled: states_of_text(replaced(str(compiled.grammar), printed, misread)),
+    )
+    pair = Pair(grammar.compile(compiler_for(vocabulary, grammar.special)), vocabulary)
+    fuzz_tokens(pair, vocabulary, 2_000, 50, random.Random(3))
+    assert any(f"token {token} " in problem for problem in pair.problems)
 
 
 def replaced(text, old, new):

@@ -54,37 +54,44 @@ std::int32_t Searcher::choose(std::int32_t index) {
     std::int32_t following = kNone;
     {
         const TokenAutomaton::Tokens tokens = choices(nodes_[index]);
-        const Node node = nodes_[index];
-        std::int64_t at = node.at;
-        while (following == kNone && at < static_cast<std::int64_t>(tokens.count)) {
-            const Token token = tokens.first[at++];
+        Node node = nodes_[index];
+        while (following == kNone && node.at < static_cast<std::int64_t>(tokens.count)) {
+            const std::int64_t cost = cost_of_next(node);
+            const Token token = tokens.first[node.at++];
             std::int64_t position = node.position + 1;
             State state = advance(node.position, node.state, token);
             pass_committed(position, state);
-            if (state != kDead) following = enter(position, state, index, token, node.discrepancies);
+            if (state != kDead) following = enter(position, state, index, token, cost);
         }
-        nodes_[index].at = at;
+        nodes_[index].at = node.at;
     }
     Node& node = nodes_[index];
-    if (following != kNone) {
-        ++node.discrepancies;
-    } else if (!node.on_fillers) {
+    if (following == kNone) {
+        if (node.on_fillers) return kNone;
         node.on_fillers = true;
         node.at = 0;
-        node.discrepancies += kFillers;
-    } else {
-        return kNone;
     }
-    open_.push_back({kDiscrepancy * node.discrepancies - node.position, ++pushed_, index});
+    open_.push_back({priority(node), ++pushed_, index});
     std::push_heap(open_.begin(), open_.end());
     return following;
 }
 
+// Of the way with the node's next choice. One filler ranks as another, behind all candidates.
+std::int64_t Searcher::cost_of_next(const Node& node) const {
+    return node.cost + (node.on_fillers ? row_->candidates[node.position].count : node.at);
+}
+
+std::int64_t Searcher::priority(const Node& node) const {
+    const std::int64_t left =
+        node.state == kEnded ? 0 : row_->tokens->automaton->shortest_length(node.state);
+    return cost_of_next(node) - node.position + kCompletion * left;
+}
+
 // kNone where this position and state have been entered before.
 std::int32_t Searcher::enter(std::int64_t position, State state, std::int32_t before, Token token,
-                             std::int64_t discrepancies) {
+                             std::int64_t cost) {
     if (!entered_.insert(make_item(static_cast<std::int32_t>(position), state))) return kNone;
-    nodes_.push_back({position, state, before, token, discrepancies, 0, false});
+    nodes_.push_back({position, state, before, token, cost, 0, false});
     return static_cast<std::int32_t>(nodes_.size() - 1);
 }
 

@@ -34,8 +34,8 @@ struct Canvas {
     Token* witness;             // room for `length` tokens; kMasked where the search sets none
 };
 
-// The search of lave_plugin/lattice.py, which is the reference and says why: best first, by position
-// and discrepancies. One for each thread, used again from row to row.
+// The search of lave_plugin/lattice.py, which is the reference and says why: best first, by rank,
+// position and what is left to complete. One for each thread, used again from row to row.
 class Searcher {
 public:
     // The witness is set where the verdict is kAlive.
@@ -48,29 +48,31 @@ private:
         State state;
         std::int32_t before;  // the node that `token` was chosen at
         Token token;
-        std::int64_t discrepancies;
-        std::int64_t at;  // the next choice
+        std::int64_t cost;  // the ranks of the tokens chosen on the way, summed
+        std::int64_t at;    // the next choice
         bool on_fillers;
     };
-    // The lowest rank goes first, of equals the newest.
+    // The lowest priority goes first, of equals the newest.
     struct Open {
-        std::int64_t rank;
+        std::int64_t priority;
         std::int64_t pushed;
         std::int32_t node;
         bool operator<(const Open& other) const {
-            return rank != other.rank ? rank > other.rank : pushed < other.pushed;
+            return priority != other.priority ? priority > other.priority : pushed < other.pushed;
         }
     };
     static constexpr std::int32_t kNone = -1;
-    static constexpr std::int64_t kDiscrepancy = 8, kFillers = 2;
+    static constexpr std::int64_t kCompletion = 2;
 
     Verdict search();
     std::int32_t choose(std::int32_t index);
     std::int32_t enter(std::int64_t position, State state, std::int32_t before, Token token,
-                       std::int64_t discrepancies);
+                       std::int64_t cost);
     State advance(std::int64_t position, State state, Token token);
     void pass_committed(std::int64_t& position, State& state);
     TokenAutomaton::Tokens choices(const Node& node);
+    std::int64_t cost_of_next(const Node& node) const;
+    std::int64_t priority(const Node& node) const;
 
     const Canvas* row_ = nullptr;
     std::int64_t last_ = 0, tokens_left_ = 0;
