@@ -37,6 +37,8 @@ class Sample:
     answer: the text to generate, without an end token. JSON text where ``schema`` is set.
     schema, regex, grammar: the constraint in the one form that fits; the others are
     None. ``grammar`` is EBNF in xgrammar's syntax.
+    tests: what an answer is run against where it need not be the reference to the letter: a C++
+    ``main``, or the SQL that makes a database.
     """
 
     kind: str
@@ -45,6 +47,7 @@ class Sample:
     schema: dict[str, Any] | None = None
     regex: str | None = None
     grammar: str | None = None
+    tests: str | None = None
 
 
 # --- words -----------------------------------------------------------------------------
