@@ -18,6 +18,7 @@ from lave_plugin.demo.records import (
     record_sample,
     split_of,
 )
+from lave_plugin.demo.tasks import calls, extraction, sql
 from lave_plugin.demo.tasks.calls import json_call_sample, python_call_sample
 from lave_plugin.demo.tasks.cpp import cpp_sample
 from lave_plugin.demo.tasks.extraction import composed_sample, unseen_sample
@@ -38,6 +39,12 @@ MAKERS: Mapping[str, Callable[[Draw], Sample]] = {
     "copy": copy_sample,
 }
 """``record`` and ``composed`` are extraction of types that training knows, ``unseen`` of others."""
+
+UNSEEN_WORDS = extraction.UNSEEN_WORDS | calls.UNSEEN_WORDS | sql.UNSEEN_WORDS
+"""Words that stand in no training sample of any task."""
+
+SHIPPED: tuple[str, ...] = ("record",)
+"""The tasks that the checkpoint in ``demo/checkpoint`` was trained on."""
 
 SHARES: Mapping[str, float] = {
     "record": 0.15,

@@ -1,7 +1,8 @@
 """Function calls: a list of tools and a request that one of them serves, as JSON or in Python.
 
-A tool is a verb and a noun with up to three arguments. Which tools and arguments training sees is
-settled by ``records.split_of`` of their names, so that held-out requests go to tools it never saw.
+A tool is a verb and a noun with up to three arguments. Which pairs training sees is settled by
+``records.split_of`` of their names, so that held-out requests go to tools it never saw; half of
+them are of verbs, nouns and arguments that stand in no training sample at all.
 """
 
 from __future__ import annotations
@@ -37,6 +38,10 @@ NOUNS = words(
     "lesson list mail menu note pass photo radio report robot room shop song table task taxi "
     "ticket timer tour trip van video wall window"
 )
+
+UNSEEN_VERBS = words("varnish borrow dispatch inflate polish rehearse sharpen translate")
+UNSEEN_NOUNS = words("balloon catalogue diploma hammock nephew sandwich trumpet")
+UNSEEN_SHARE = 0.5
 
 Makes = Callable[[Draw], Any]
 
@@ -74,6 +79,19 @@ ARGUMENTS: dict[str, tuple[Makes, dict[str, Any]]] = {
 }
 
 
+UNSEEN_ARGUMENTS: dict[str, tuple[Makes, dict[str, Any]]] = {
+    "litres": (lambda draw: draw.whole(1, draw.pick(9, 99)), INTEGER),
+    "discount": (lambda draw: draw.decimal(0, 9, places=1), NUMBER),
+    "recipient": (lambda draw: draw.person(), STRING),
+    "venue": (lambda draw: draw.town(), STRING),
+    "anonymous": (lambda draw: draw.chance(0.5), BOOLEAN),
+    "renewal": (lambda draw: draw.date()[0], DATE),
+    "departure": (_time, TIME),
+}
+UNSEEN_WORDS = frozenset([*UNSEEN_VERBS, *UNSEEN_NOUNS, *UNSEEN_ARGUMENTS])
+KINDS_OF_ARGUMENTS = ARGUMENTS | UNSEEN_ARGUMENTS
+
+
 @dataclass(frozen=True)
 class Tool:
     verb: str
@@ -89,7 +107,10 @@ class Tool:
         return f"{self.name}({','.join(self.arguments)})"
 
 
-def _tool(draw: Draw) -> Tool:
+def _tool(draw: Draw, unseen: bool) -> Tool:
+    if unseen:
+        verb, noun = draw.pick(*UNSEEN_VERBS), draw.pick(*UNSEEN_NOUNS)
+        return Tool(verb, noun, tuple(draw.some(list(UNSEEN_ARGUMENTS), 1, 3)))
     while True:
         tool = Tool(
             draw.pick(*VERBS),
@@ -124,7 +145,9 @@ def schema_of(tools: list[Tool]) -> dict[str, Any]:
             object_of(
                 {
                     "name": one_of([tool.name]),
-                    "arguments": object_of({name: ARGUMENTS[name][1] for name in tool.arguments}),
+                    "arguments": object_of(
+                        {name: KINDS_OF_ARGUMENTS[name][1] for name in tool.arguments}
+                    ),
                 }
             )
             for tool in tools
@@ -154,7 +177,7 @@ def grammar_of(tools: list[Tool]) -> str:
     """The same as ``schema_of`` in Python's syntax, with keyword arguments; EBNF."""
     calls = []
     for tool in tools:
-        parts = [f'"{name}=" {_rule(ARGUMENTS[name][1])}' for name in tool.arguments]
+        parts = [f'"{name}=" {_rule(KINDS_OF_ARGUMENTS[name][1])}' for name in tool.arguments]
         inside = ' ", " '.join(parts)
         calls.append(f'"{tool.name}(" {inside} ")"')
     return f"root ::= {' | '.join(calls)}\n{VALUE_RULES}"
@@ -165,11 +188,12 @@ def _literal(value: Any) -> str:
 
 
 def _drawn(draw: Draw) -> tuple[list[Tool], Tool, dict[str, Any], str]:
-    tools = [_tool(draw) for _ in range(draw.whole(2, 3))]
+    unseen = draw.split == "held-out" and draw.chance(UNSEEN_SHARE)
+    tools = [_tool(draw, unseen) for _ in range(draw.whole(2, 3))]
     if len({(tool.verb, tool.noun) for tool in tools}) < len(tools):
         return _drawn(draw)
     wanted = draw.pick(*tools)
-    values = {name: ARGUMENTS[name][0](draw) for name in wanted.arguments}
+    values = {name: KINDS_OF_ARGUMENTS[name][0](draw) for name in wanted.arguments}
     request = _request(draw, wanted, values)
     return tools, wanted, values, request
 

@@ -359,4 +359,3 @@ UNSEEN_WORDS = frozenset(
     + UNSEEN_CHOICES
     + UNSEEN_GROUP_KEYS
 )
-"""Words that stand in no training sample of any task."""

@@ -35,7 +35,7 @@ from tqdm import tqdm
 from lave_plugin.demo.tasks import SHARES, held_out, training_samples
 from lave_plugin.demo.tasks.judging import is_valid
 from lave_plugin.demo.training.evaluate import answers
-from lave_plugin.demo.training.model import TinyDLLM, save_checkpoint
+from lave_plugin.demo.training.model import ModelSize, TinyDLLM, save_checkpoint
 from lave_plugin.demo.training.packing import Batch, pack, tokenize
 from lave_plugin.demo.training.tokenizer import load_tokenizer, save_tokenizer, train_tokenizer
 
@@ -176,11 +176,20 @@ def tokenizer_of_samples(seed: int) -> Tokenizer:
 class Run:
     """Tokenizer, model, optimizers and how far they are: all that ``--resume`` needs."""
 
-    def __init__(self, out: Path, steps: int, seed: int, resume: bool, device: torch.device):
+    def __init__(
+        self,
+        out: Path,
+        steps: int,
+        seed: int,
+        *,
+        resume: bool,
+        device: torch.device,
+        size: ModelSize | None = None,
+    ):
         self.out, self.steps, self.seed, self.device = out, steps, seed, device
         self.step, self.tokens, self.loss, self.seconds = 0, 0, 0.0, 0.0
         torch.manual_seed(seed)
-        self.model = TinyDLLM().to(device)
+        self.model = TinyDLLM(size).to(device)
         self.optimizers = Optimizers(self.model)
         if resume:
             self._load()
@@ -299,7 +308,7 @@ def main() -> None:
     if (options.out / STATE).exists() and not options.resume:
         parser.error(f"there is a run in {options.out}: --resume it, or choose another folder")
     device = torch.device(options.device)
-    run = Run(options.out, options.steps, options.seed, options.resume, device)
+    run = Run(options.out, options.steps, options.seed, resume=options.resume, device=device)
     train(run, options.minutes, options.look_every, options.save_minutes)
 
 
