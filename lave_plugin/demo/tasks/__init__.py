@@ -75,7 +75,7 @@ def training_samples(seed: int, group: int, count: int, copy_share: float) -> li
     return [drawn(draw, "copy" if draw.chance(copy_share) else task) for task in tasks]
 
 
-def held_out(count: int, seed: int, task: str) -> list[Sample]:
+def held_out(count: int, seed: int, task: str = "record") -> list[Sample]:
     """``count`` samples of one task that training never sees."""
-    draw = Draw(random.Random(f"held-out {task} {seed}"), "held-out")
+    draw = Draw(random.Random(f"held-out {seed}"), "held-out")
     return [drawn(draw, task) for _ in range(count)]
