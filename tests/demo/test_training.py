@@ -10,6 +10,7 @@ import torch
 import lave_plugin.demo
 from lave_plugin.demo.records import Sample, held_out
 from lave_plugin.demo.training import train
+from lave_plugin.demo.training.constraints import Constraints
 from lave_plugin.demo.training.evaluate import Score, answers, decode, score_of
 from lave_plugin.demo.training.model import (
     BLOCK_SIZE,
@@ -133,7 +134,7 @@ def test_at_a_temperature_the_draws_go_by_torch_s_seed(random_model):
 def short_run(monkeypatch):
     """A whole training run of six steps, of a small model on few samples."""
     monkeypatch.setattr(train, "TOKENIZER_SAMPLES", 300)
-    monkeypatch.setattr(train, "ROWS", 2)
+    monkeypatch.setattr(train, "ROWS", 4)
     size = ModelSize(hidden=32, layers=2, heads=2, kv_heads=1, head_dim=16, mlp=48)
 
     def run(out: Path, stops: tuple[int, ...] = (), seed: int = 3) -> dict[str, torch.Tensor]:
@@ -156,6 +157,18 @@ def test_a_run_that_is_stopped_goes_on_bit_by_bit(short_run, tmp_path):
     other = short_run(tmp_path / "other", seed=4)
     assert all(torch.equal(whole[name], stopped[name]) for name in whole)
     assert any(not torch.equal(whole[name], other[name]) for name in whole)
+
+
+@pytest.mark.parametrize("progress", [0.0, 0.9])
+def test_the_batches_of_a_group_hold_all_its_samples_and_are_of_one_size(checkpoint, progress):
+    _, tokenizer = checkpoint
+    for group in range(4):
+        batches = train.batches_of(tokenizer, 5, group, progress)
+        rows = [len(batch.token_ids) for batch in batches]
+        assert len(batches) == train.GROUP
+        assert sum(rows) in (train.GROUP * train.ROWS, 2 * train.GROUP * train.ROWS)
+        sizes = [batch.token_ids.numel() for batch in batches]
+        assert max(sizes) < 2 * min(sizes)
 
 
 def test_a_run_is_saved_whole_or_not_at_all(short_run, tmp_path):
@@ -187,6 +200,17 @@ def test_the_checkpoint_copies_what_it_has_never_seen(checkpoint):
     score = score_at(checkpoint, held_out(30, 11), threshold=0.95)
     assert score.valid >= 70
     assert score.exact >= 50
+
+
+def test_the_decoder_keeps_to_constraints_as_the_engine_does(checkpoint):
+    model, tokenizer = checkpoint
+    constraints = Constraints(tokenizer)
+    for task in ("record", "expression", "field"):
+        samples = held_out(12, 11, task)
+        texts, _ = answers(model, tokenizer, samples, 0.5, constraints=constraints)
+        assert score_of(samples, texts, [1]).valid == 100
+    with pytest.raises(ValueError, match="temperature 0"):
+        answers(model, tokenizer, samples, 0.5, 1.0, constraints)
 
 
 def test_the_checkpoint_leaves_something_to_repair(checkpoint):

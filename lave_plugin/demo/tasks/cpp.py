@@ -324,7 +324,8 @@ def program(answer: str, tests: str) -> str:
     return f"{HEADERS}\n{answer}\n\n{tests}"
 
 
-def _tests(name: str, calls: list[tuple[str, str]]) -> str:
+def tests_of(name: str, calls: list[tuple[str, str]]) -> str:
+    """A ``main`` that returns 0 where the function has all these results."""
     checks = "".join(
         f"  if ({name}({argument}) != {result}) return {number};\n"
         for number, (argument, result) in enumerate(calls, 1)
@@ -344,5 +345,5 @@ def cpp_sample(draw: Draw) -> Sample:
         prompt=f"Write in C++: {function.signature} returns {function.said}.",
         answer=f"{function.signature} {{\n{function.body}}}",
         grammar=load("cpp")[1],
-        tests=_tests(name, function.calls),
+        tests=tests_of(name, function.calls),
     )

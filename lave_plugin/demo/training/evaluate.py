@@ -7,12 +7,16 @@ the errors of parallel decoding, which a grammar is there to prevent.
 
 Run::
 
-    python -m lave_plugin.demo.training.evaluate lave_plugin/demo/checkpoint
+    python -m lave_plugin.demo.training.evaluate lave_plugin/demo/checkpoint --tasks record
+    python -m lave_plugin.demo.training.evaluate DIR --constrained --thresholds 0.7
+
+The second takes the plugin's own step after each of those. Figures to publish come from the real
+engine: ``benchmarks/tiny_dllm.py``.
 """
 
 import argparse
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,9 +24,11 @@ import torch
 from tokenizers import Tokenizer
 from tqdm import tqdm
 
+from lave_plugin.batch import Row
 from lave_plugin.demo.records import Sample
 from lave_plugin.demo.tasks import MAKERS, held_out
 from lave_plugin.demo.tasks.judging import is_right, is_valid
+from lave_plugin.demo.training.constraints import Constraints
 from lave_plugin.demo.training.model import (
     BLOCK_SIZE,
     TinyDLLM,
@@ -30,6 +36,7 @@ from lave_plugin.demo.training.model import (
     load_checkpoint,
 )
 from lave_plugin.demo.training.tokenizer import END_ID, MASK_ID, PAD_ID, chat, load_tokenizer
+from lave_plugin.session import Session
 
 # No training run draws its held-out samples with this seed.
 EVALUATION_SEED = 20260101
@@ -44,6 +51,7 @@ class Decoding:
 
     prompt_length: int
     tokens: list[int]
+    session: Session | None = None
     steps: int = 0
     finished: bool = False
 
@@ -52,6 +60,12 @@ class Decoding:
         """The new tokens up to the first end token, without it."""
         new = self.tokens[self.prompt_length :]
         return new[: new.index(END_ID)] if END_ID in new else new
+
+    def constrained(self, index: int) -> Row:
+        """This row as the plugin sees it, in the batch's place ``index``."""
+        canvas = len(self.tokens) - BLOCK_SIZE
+        committed = self.tokens[self.prompt_length : canvas]
+        return Row(index, self.session, committed, max(0, self.prompt_length - canvas))
 
     def open_block(self) -> None:
         """Fill up to the block's end with masks, or begin a new block."""
@@ -70,15 +84,26 @@ class Decoding:
 
 @torch.inference_mode()
 def decode(
-    model: TinyDLLM, prompts: list[list[int]], threshold: float, temperature: float = 0.0
+    model: TinyDLLM,
+    prompts: list[list[int]],
+    threshold: float,
+    temperature: float = 0.0,
+    constraints: Constraints | None = None,
+    sessions: Sequence[Session | None] | None = None,
 ) -> list[Decoding]:
     """Answer each prompt (token ids, ended by the chat template); all rows go in step.
 
     Above temperature 0 a position's token is drawn, from torch's global generator, and its
-    confidence is the probability it was drawn with.
+    confidence is the probability it was drawn with. Rows with a session are kept to their
+    constraint, at temperature 0 alone: what the plugin does with draws is the engine's to show.
     """
+    if constraints is not None and temperature > 0:
+        raise ValueError("constrained rows are decoded at temperature 0")
     device = model.device
-    rows = [Decoding(len(prompt), list(prompt)) for prompt in prompts]
+    rows = [
+        Decoding(len(prompt), list(prompt), session)
+        for prompt, session in zip(prompts, sessions or [None] * len(prompts), strict=True)
+    ]
     for row in rows:
         row.open_block()
     while running := [row for row in rows if not row.finished]:
@@ -101,14 +126,17 @@ def decode(
             confidence = shares.gather(-1, best[..., None]).squeeze(-1)
         else:
             confidence, best = logits.softmax(-1).max(-1)
-        confidence = confidence.masked_fill(token_ids[row_index, canvas] != MASK_ID, -1.0)
+        before = token_ids[row_index, canvas]
+        confidence = confidence.masked_fill(before != MASK_ID, -1.0)
         commit = confidence > threshold
         surest = confidence.argmax(-1, keepdim=True)
         commit.scatter_(1, surest, commit.gather(1, surest) | ~commit.any(1, keepdim=True))
-        for index, row in enumerate(running):
+        after = torch.where(commit, best, before)
+        if kept := [row.constrained(i) for i, row in enumerate(running) if row.session]:
+            constraints.step(kept, before, after, logits, threshold)
+        for row, block in zip(running, after.tolist(), strict=True):
             row.steps += 1
-            for offset in commit[index].nonzero().flatten().tolist():
-                row.tokens[canvas[index, offset]] = int(best[index, offset])
+            row.tokens[-BLOCK_SIZE:] = block
             row.close_block()
     return rows
 
@@ -150,6 +178,7 @@ def answers(
     samples: list[Sample],
     threshold: float,
     temperature: float = 0.0,
+    constraints: Constraints | None = None,
 ) -> tuple[list[str], list[int]]:
     """The answer to every sample's prompt, and its forward passes, in the samples' order."""
     prompts = [tokenizer.encode(chat(sample.prompt)).ids for sample in samples]
@@ -158,7 +187,14 @@ def answers(
     texts, steps = [""] * len(samples), [0] * len(samples)
     for start in range(0, len(order), ROWS):
         places = order[start : start + ROWS]
-        rows = decode(model, [prompts[place] for place in places], threshold, temperature)
+        rows = decode(
+            model,
+            [prompts[place] for place in places],
+            threshold,
+            temperature,
+            constraints,
+            constraints and [constraints.session(samples[p], MAX_NEW_TOKENS) for p in places],
+        )
         for place, row in zip(places, rows, strict=True):
             texts[place] = tokenizer.decode(row.answer, skip_special_tokens=False)
             steps[place] = row.steps
@@ -174,17 +210,19 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", choices=list(MAKERS), default=list(MAKERS))
     parser.add_argument("--seed", type=int, default=EVALUATION_SEED)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--constrained", action="store_true", help="the same under constraints")
     parser.add_argument("--show", type=int, default=0, help="print this many wrong answers")
     options = parser.parse_args()
 
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
     model, tokenizer = load_checkpoint(options.checkpoint), load_tokenizer(options.checkpoint)
+    constraints = Constraints(tokenizer) if options.constrained else None
     print("task         temperature threshold   valid     exact     right  forwards")
     cells = list(itertools.product(options.tasks, options.temperatures, options.thresholds))
     for task, temperature, threshold in tqdm(cells, unit="pass", leave=False, disable=None):
         samples = held_out(options.samples, options.seed, task)
-        texts, steps = answers(model, tokenizer, samples, threshold, temperature)
+        texts, steps = answers(model, tokenizer, samples, threshold, temperature, constraints)
         score = score_of(samples, texts, steps)
         tqdm.write(f"{task:12} {temperature:11.1f} {threshold:9.2f} {score}")
         wrong = [pair for pair in zip(samples, texts, strict=True) if pair[0].answer != pair[1]]
