@@ -21,12 +21,10 @@ from typing import Annotated
 
 import requests
 import typer
-from rich.console import Console
-from rich.table import Table
 from tqdm import tqdm
 
 from lave_plugin.demo.records import Sample
-from lave_plugin.demo.requests import CHAT
+from lave_plugin.demo.requests import CHAT, sampling_of
 from lave_plugin.demo.tasks import MAKERS, SHIPPED, held_out
 from lave_plugin.demo.tasks.judging import is_right, is_valid
 from lave_plugin.demo.training.evaluate import EVALUATION_SEED, MAX_NEW_TOKENS
@@ -51,18 +49,10 @@ class Row:
     steps: float | None = None
 
 
-def constraint_of(sample: Sample) -> dict[str, str]:
-    """The sampling parameter that says a sample's constraint; none where it has none."""
-    if sample.schema is not None:
-        return {"json_schema": json.dumps(sample.schema)}
-    found = {"regex": sample.regex, "ebnf": sample.grammar}
-    return {name: text for name, text in found.items() if text is not None}
-
-
 def ask(url: str, sample: Sample, temperature: float, constrained: bool) -> dict:
     parameters = {"temperature": temperature, "max_new_tokens": MAX_NEW_TOKENS}
     if constrained:
-        parameters |= constraint_of(sample)
+        parameters |= sampling_of(sample)
     body = {"text": CHAT.format(prompt=sample.prompt), "sampling_params": parameters}
     response = requests.post(f"{url}/generate", json=body, timeout=300)
     response.raise_for_status()
@@ -94,18 +84,21 @@ def measured(
             )
 
 
-def table_of(rows: list[Row]) -> Table:
-    table = Table("task", "threshold", "temperature", "", "valid", "exact", "right", "steps")
-    for row in rows:
-        table.add_row(
-            row.task,
-            str(row.threshold),
-            str(row.temperature),
-            "constrained" if row.constrained else "free",
-            *(f"{share:.1f} %" for share in (row.valid, row.exact, row.right)),
-            "" if row.steps is None else f"{row.steps:.1f}",
-        )
-    return table
+def table_of(rows: list[Row]) -> str:
+    """Free and constrained beside each other, as the model card has them."""
+    lines = [
+        "| task | threshold | temperature | valid | exact | right | steps |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for free, kept in zip(rows[::2], rows[1::2], strict=True):
+        shares = [
+            f"{getattr(free, name):.0f} → {getattr(kept, name):.0f} %"
+            for name in ("valid", "exact", "right")
+        ]
+        steps = "" if kept.steps is None else f"{kept.steps:.1f}"
+        cells = (free.task, free.threshold, free.temperature, *shares, steps)
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
 
 
 def main(
@@ -131,7 +124,7 @@ def main(
                 rows.append(row)
                 if json_file is not None:
                     json_file.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
-    Console(width=100).print(table_of(rows))
+    print(table_of(rows))
 
 
 if __name__ == "__main__":

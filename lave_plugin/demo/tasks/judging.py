@@ -8,7 +8,6 @@ RDKit is there, and else the reference to the letter.
 from __future__ import annotations
 
 import contextlib
-import re
 import sqlite3
 
 from lave_plugin.bench import programs, scoring
@@ -21,13 +20,18 @@ SQL_STEPS = 200_000
 """Instructions of SQLite's machine that a query may take."""
 
 
-def is_valid(sample: Sample, text: str) -> bool:
-    """Whether a text meets the sample's constraint; always true where it has none."""
+def check_of(sample: Sample) -> checks.Check:
+    """The judge of the sample's constraint; it accepts everything where there is none."""
     if sample.schema is not None:
-        return checks.json_schema(sample.schema)(text) is None
+        return checks.json_schema(sample.schema)
     if sample.regex is not None:
-        return re.fullmatch(sample.regex, text) is not None
-    return sample.grammar is None or in_grammar(sample.grammar)(text) is None
+        return checks.regex(sample.regex)
+    return in_grammar(sample.grammar) if sample.grammar is not None else lambda text: None
+
+
+def is_valid(sample: Sample, text: str) -> bool:
+    """Whether a text meets the sample's constraint."""
+    return check_of(sample)(text) is None
 
 
 def is_right(sample: Sample, text: str) -> bool:
