@@ -155,7 +155,7 @@ def summary(results: Results, variants: Sequence[Variant]) -> list[dict[str, Any
     """
     everything = with_bases(variants)
     rows = []
-    for kind in ("json", "cpp", "smiles"):
+    for kind in dict.fromkeys(entry["kind"] for entry in results.all()):
         for variant in variants:
             mine = results.all(kind=kind, variant=variant.name)
             if not mine:

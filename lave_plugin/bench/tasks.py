@@ -7,7 +7,7 @@ judge shares code with the plugin's states.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,15 @@ from lave_plugin.bench import programs, scoring
 from lave_plugin.bench.mixes import in_grammar, schema_constraint
 from lave_plugin.bench.scoring import Unscorable
 from lave_plugin.demo import checks
-from lave_plugin.demo.records import held_out
+from lave_plugin.demo.records import Sample
+from lave_plugin.demo.tasks import MAKERS, SHIPPED, held_out
+from lave_plugin.demo.tasks.judging import is_right, is_valid
 from lave_plugin.grammars import load
 
 MAX_TOKENS = {"json": 256, "cpp": 256, "smiles": 256}
-"""As in the papers; the shipped model's own tasks take fewer."""
+"""As in the papers; the demo's own tasks take fewer."""
+
+MAX_DEMO_TOKENS = 128
 
 
 class NoSuchTasks(ValueError):
@@ -34,7 +38,7 @@ class Task:
     Attributes
     ----------
     kind
-        ``"json"``, ``"cpp"`` or ``"smiles"``.
+        ``"json"``, ``"cpp"`` or ``"smiles"``; of the demo's tasks, other than records, their name.
     name
         Unique among the tasks of a run.
     constraint
@@ -71,12 +75,40 @@ class Task:
             return self.is_syntactic(text), None
 
 
-def shipped(count: int, seed: int) -> list[Task]:
-    """Extraction of records as JSON, which the shipped model can do."""
+def shipped(count: int, seed: int, names: Sequence[str] = SHIPPED) -> list[Task]:
+    """``count`` held-out prompts of each of these tasks of the demo.
+
+    Raises
+    ------
+    NoSuchTasks
+        The demo has no task of such a name.
+    """
+    unknown = [name for name in names if name not in MAKERS]
+    if unknown:
+        raise NoSuchTasks(f"The demo has no task {', '.join(unknown)}; it has {', '.join(MAKERS)}.")
     return [
-        _json_task(f"{sample.kind} {place}", sample.prompt, sample.schema, sample.answer, 128)
-        for place, sample in enumerate(held_out(count, seed))
+        _demo_task(name, place, sample)
+        for name in names
+        for place, sample in enumerate(held_out(count, seed, name))
     ]
+
+
+def _demo_task(name: str, place: int, sample: Sample) -> Task:
+    if sample.schema is not None:
+        constraint = schema_constraint(sample.schema)
+    elif sample.regex is not None:
+        constraint = {"regex": sample.regex}
+    else:
+        constraint = {"ebnf": sample.grammar} if sample.grammar is not None else {}
+    return Task(
+        "json" if name == "record" else name,
+        f"{sample.kind} {place}",
+        sample.prompt,
+        constraint,
+        MAX_DEMO_TOKENS,
+        lambda text: is_valid(sample, scoring.unfenced(text)),
+        lambda text: is_right(sample, scoring.unfenced(text)),
+    )
 
 
 def from_files(

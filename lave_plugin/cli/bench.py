@@ -24,6 +24,7 @@ from lave_plugin.bench.synthetic.subjects import SUBJECTS
 from lave_plugin.bench.synthetic.vocabularies import read_vocabulary, synthetic_vocabulary
 from lave_plugin.bench.variants import IN_PROCESS, TABLES, Variant
 from lave_plugin.cli.demo import progress_line, say, sigterm_as_exit
+from lave_plugin.demo.tasks import SHIPPED
 from lave_plugin.engines.sglang.server import Server, ServerError
 from lave_plugin.grammar.implementation import native_module
 from lave_plugin.grammar.vocabulary import Vocabulary
@@ -217,7 +218,14 @@ def paper(
         Path | None,
         typer.Option(
             help="Folder with json_bench.jsonl, humaneval_cpp.jsonl or smiles_bench.jsonl. "
-            "Default: the shipped model's own tasks."
+            "Default: the demo's own tasks."
+        ),
+    ] = None,
+    demo_task: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Which of the demo's tasks, for a model that was trained on more than the shipped "
+            "one: record, unseen, cpp and others."
         ),
     ] = None,
     grammar: Annotated[
@@ -260,11 +268,15 @@ def paper(
                 f"Each row of the table {table} needs a server of its own: leave --base-url out."
             )
         grammars = dict(map(_grammar, grammar or ()))
-        wanted = tasks.from_files(data, count, grammars) if data else tasks.shipped(count, seed)
+        wanted = (
+            tasks.from_files(data, count, grammars)
+            if data
+            else tasks.shipped(count, seed, demo_task or SHIPPED)
+        )
         options = {
             "table": str(table),
             "model": _model_name(model, base_url, api_key),
-            "data": data.name if data else "shipped",
+            "data": data.name if data else ", ".join(demo_task or ["shipped"]),
             "tasks": len(wanted),
             "samples": samples,
             "temperature": temperature,
@@ -349,7 +361,10 @@ def _notes_on(wanted: Iterable[tasks.Task], left_out: list[str]) -> list[str]:
     kinds = {task.kind for task in wanted}
     notes = []
     if "smiles" in kinds and not scoring.has_rdkit():
-        notes.append("SMILES are not scored: RDKit is not installed (pip install rdkit).")
+        notes.append(
+            "RDKit is not installed (pip install rdkit): SMILES of --data are not scored, those of "
+            "the demo are compared to the letter."
+        )
     if "cpp" in kinds:
         try:
             programs.compiler()

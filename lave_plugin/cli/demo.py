@@ -3,7 +3,7 @@
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
@@ -15,19 +15,28 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lave_plugin.demo.requests import CHAT, MAX_TOKENS, REQUESTS, DemoRequest
+from lave_plugin.demo.requests import CHAT, MAX_TOKENS, REQUESTS, DemoRequest, of_sample
 from lave_plugin.engines.sglang.server import Server, ServerError
 
 BLOCK_SIZE = 16  # the shipped checkpoint's
 THRESHOLD = 0.7  # several tokens a step, so that a small model makes mistakes
 MAX_RUNNING_REQUESTS = 8
 REQUEST_TIMEOUT = 60.0
+REQUESTS_OF_A_TASK = 4
 
 Model = Annotated[
     Path | None, typer.Option(help="Folder of a checkpoint. Default: the one that ships.")
 ]
 Device = Annotated[
     str, typer.Option(help="'cpu' brings SGLang up without a GPU; else it runs as installed.")
+]
+Tasks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--task",
+        help="In place of the usual requests, a few of this task (cpp, sql, 'json call' and "
+        "others), for a model that was trained on it.",
+    ),
 ]
 Port = Annotated[int, typer.Option(help="On 127.0.0.1; 0 takes a free one.")]
 Serve = Annotated[bool, typer.Option("--serve", help="Keep the server running, send nothing.")]
@@ -46,6 +55,7 @@ class Answer:
 def demo(
     model: Model = None,
     device: Device = "cpu",
+    task: Tasks = None,
     port: Port = 0,
     serve: Serve = False,
     log: Log = None,
@@ -60,6 +70,7 @@ def demo(
     if model is None or not (model / "config.json").is_file():
         say(f"No checkpoint in {model or 'this installation'}. Name one: lave demo --model FOLDER")
         raise typer.Exit(2)
+    requests = requests_of(task) if task else REQUESTS
 
     server = server_of(model, device=device, port=port, log=log)
     started = time.monotonic()
@@ -71,9 +82,9 @@ def demo(
                 keep_serving(server, console)
                 return
             client = Client(server.url)
-            free = [client.send(request, constrained=False) for request in REQUESTS]
-            bound = [client.send(request, constrained=True) for request in REQUESTS]
-            console.print(side_by_side(free, bound))
+            free = [client.send(request, constrained=False) for request in requests]
+            bound = [client.send(request, constrained=True) for request in requests]
+            console.print(side_by_side(requests, free, bound))
             console.print(summary(free, bound, ready))
     except ServerError as error:
         say("")
@@ -114,6 +125,21 @@ def sigterm_as_exit() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def requests_of(tasks: list[str]) -> list[DemoRequest]:
+    """Held-out prompts of these tasks; ends with status 2 where there is no such task."""
+    from lave_plugin.demo.tasks import MAKERS, held_out
+    from lave_plugin.demo.tasks.judging import check_of
+
+    if unknown := [task for task in tasks if task not in MAKERS]:
+        say(f"There is no task {', '.join(unknown)}; there are {', '.join(MAKERS)}.")
+        raise typer.Exit(2)
+    return [
+        of_sample(task, sample, check_of(sample))
+        for task in tasks
+        for sample in held_out(REQUESTS_OF_A_TASK, 0, task)
+    ]
 
 
 # --- requests ----------------------------------------------------------------------------
@@ -166,12 +192,12 @@ class Client:
 # --- what is shown -----------------------------------------------------------------------
 
 
-def side_by_side(free: list[Answer], bound: list[Answer]) -> Table:
+def side_by_side(requests: Sequence[DemoRequest], free: list[Answer], bound: list[Answer]) -> Table:
     table = Table(show_lines=True, expand=True)
     table.add_column("request", ratio=4)
     table.add_column("without constraint", ratio=3)
     table.add_column("with LAVE", ratio=3)
-    for request, *answers in zip(REQUESTS, free, bound, strict=True):
+    for request, *answers in zip(requests, free, bound, strict=True):
         api = {"chat": "/v1/chat/completions", "generate": "/generate"}[request.api]
         head = f"[bold]{request.name}[/bold]  [dim]{api}[/dim]\n{escape(request.prompt)}"
         table.add_row(head, *(cell(answer) for answer in answers))

@@ -13,7 +13,7 @@ Words of closed lists (colours, goods, towns that exist) are common to both.
 import json
 import random
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,10 +22,6 @@ Task = Literal["record", "copy", "expression", "field"]
 
 # One text in HELD_OUT_ONE_IN is kept from training.
 HELD_OUT_ONE_IN = 6
-
-# How often the training stream shows each task. The first is what the model is for;
-# the copy task gets its share as an argument of `training_stream`.
-TASK_SHARES: dict[Task, float] = {"record": 0.86, "expression": 0.08, "field": 0.06}
 
 
 @dataclass(frozen=True)
@@ -37,6 +33,8 @@ class Sample:
     answer: the text to generate, without an end token. JSON text where ``schema`` is set.
     schema, regex, grammar: the constraint in the one form that fits; the others are
     None. ``grammar`` is EBNF in xgrammar's syntax.
+    tests: what an answer is run against where it need not be the reference to the letter: a C++
+    ``main``, or the SQL that makes a database.
     """
 
     kind: str
@@ -45,6 +43,7 @@ class Sample:
     schema: dict[str, Any] | None = None
     regex: str | None = None
     grammar: str | None = None
+    tests: str | None = None
 
 
 # --- words -----------------------------------------------------------------------------
@@ -805,16 +804,6 @@ def draw_sample(draw: Draw, task: Task) -> Sample:
         sample = MAKERS[task](draw)
         if split_of(sample.prompt) == draw.split:
             return sample
-
-
-def training_stream(seed: int, copy_share: float = 0.1) -> Iterator[Sample]:
-    """Training samples without end; ``copy_share`` of them are copy tasks."""
-    draw = Draw(random.Random(f"train {seed}"), "train")
-    tasks, shares = list(TASK_SHARES), list(TASK_SHARES.values())
-    while True:
-        copying = draw.chance(copy_share)
-        task = "copy" if copying else draw.rng.choices(tasks, shares)[0]
-        yield draw_sample(draw, task)
 
 
 def held_out(n: int, seed: int, task: Task = "record") -> list[Sample]:

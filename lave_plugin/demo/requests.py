@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lave_plugin.demo import checks
+from lave_plugin.demo.records import Sample
 
 MAX_TOKENS = 96
 
@@ -31,6 +32,19 @@ class DemoRequest:
     prompt: str
     constraint: Mapping[str, Any]
     check: checks.Check
+
+
+def of_sample(name: str, sample: Sample, check: checks.Check) -> DemoRequest:
+    """A task's sample as a request to SGLang's own endpoint."""
+    return DemoRequest(name, "generate", sample.prompt, sampling_of(sample), check)
+
+
+def sampling_of(sample: Sample) -> dict[str, str]:
+    """The sampling parameter that says a sample's constraint; empty where it has none."""
+    if sample.schema is not None:
+        return {"json_schema": json.dumps(sample.schema)}
+    forms = {"regex": sample.regex, "ebnf": sample.grammar}
+    return {name: text for name, text in forms.items() if text is not None}
 
 
 # --- constraints -------------------------------------------------------------------------

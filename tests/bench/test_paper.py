@@ -14,6 +14,8 @@ from lave_plugin.bench.tasks import NoSuchTasks
 from lave_plugin.bench.variants import PAPER, TABLES, Variant
 from lave_plugin.cli import app
 from lave_plugin.demo.records import held_out
+from lave_plugin.demo.tasks import MAKERS
+from lave_plugin.demo.tasks import held_out as demo_samples
 from lave_plugin.options import LaveOptions
 
 VARIANTS = (
@@ -115,6 +117,22 @@ def test_the_shipped_models_tasks_are_scored_by_value():
     for task in TASKS:
         assert task.score(ANSWERS[task.prompt]) == (True, True)
         assert task.score("{}") == (False, False)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_every_task_of_the_demo_has_a_constraint_and_judges(name):
+    (task,) = tasks.shipped(1, 4, [name])
+    (sample,) = demo_samples(1, 4, name)
+    assert task.prompt == sample.prompt
+    assert task.score(sample.answer) == (True, True)
+    assert task.score(f"```\n{sample.answer}```") == (True, True)
+    assert task.is_functional("nothing of the kind (") is False
+    assert bool(task.constraint) == (name != "copy" or sample.schema is not None)
+
+
+def test_a_task_that_the_demo_lacks_is_refused_by_name():
+    with pytest.raises(tasks.NoSuchTasks, match="no task opera; it has record"):
+        tasks.shipped(1, 4, ["opera"])
 
 
 def test_a_refused_request_is_neither_syntactic_nor_functional(results, scripted):

@@ -10,6 +10,7 @@ from lave_plugin.cli import app, demo
 from lave_plugin.cli.demo import Answer
 from lave_plugin.demo import checks
 from lave_plugin.demo.requests import EXPRESSION_LARK, REQUESTS, record
+from lave_plugin.demo.tasks import held_out
 
 POINT = record(x={"type": "integer"}, y={"type": "integer"})
 
@@ -146,6 +147,28 @@ def test_it_shows_both_answers_and_ends_with_the_counts(run):
 def test_an_invalid_constrained_answer_is_a_failure(run, monkeypatch):
     monkeypatch.setattr(Parrot, "wrong_when_bound", True)
     assert run().exit_code == 1
+
+
+@pytest.mark.parametrize("task", ["record", "unseen", "python call", "sql", "field", "smiles"])
+def test_a_task_of_its_own_in_place_of_the_usual_requests(run, monkeypatch, task):
+    right = {sample.prompt: sample.answer for sample in held_out(4, 0, task)}
+
+    def send(self, request, *, constrained):
+        assert request.constraint
+        text = right[request.prompt] if constrained else "no (such thing"
+        return Answer(text, 0.5, request.check(text))
+
+    monkeypatch.setattr(Parrot, "send", send)
+    result = run("--task", task)
+    assert result.exit_code == 0, result.output
+    assert "without constraint 0 of 4 valid" in result.output
+    assert "with LAVE 4 of 4 valid" in result.output
+
+
+def test_a_task_that_there_is_not_is_refused_by_name(run):
+    result = run("--task", "cpp", "--task", "opera")
+    assert result.exit_code == 2
+    assert "There is no task opera; there are record, " in result.output
 
 
 def test_a_missing_checkpoint_is_named(tmp_path):

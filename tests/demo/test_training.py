@@ -1,6 +1,5 @@
 """Training and decoding see the same thing, and a checkpoint comes back as it went."""
 
-import itertools
 import json
 from pathlib import Path
 
@@ -9,8 +8,10 @@ import pytest
 import torch
 
 import lave_plugin.demo
-from lave_plugin.demo.records import held_out, training_stream
-from lave_plugin.demo.training.evaluate import decode, evaluate
+from lave_plugin.demo.records import Sample, held_out
+from lave_plugin.demo.training import train
+from lave_plugin.demo.training.constraints import Constraints
+from lave_plugin.demo.training.evaluate import Score, answers, decode, score_of
 from lave_plugin.demo.training.model import (
     BLOCK_SIZE,
     ModelSize,
@@ -19,8 +20,9 @@ from lave_plugin.demo.training.model import (
     load_checkpoint,
     save_checkpoint,
 )
+from lave_plugin.demo.training.packing import Example, pack
 from lave_plugin.demo.training.tokenizer import END_ID, MASK_ID, chat, load_tokenizer
-from lave_plugin.demo.training.train import Example, learning_rate, pack
+from lave_plugin.demo.training.train import STATE, Run, learning_rate
 
 CHECKPOINT = Path(lave_plugin.demo.__file__).parent / "checkpoint"
 
@@ -117,6 +119,66 @@ def test_a_threshold_of_one_commits_one_token_a_step(random_model):
     assert MASK_ID not in row.tokens
 
 
+@torch.no_grad()
+def test_at_a_temperature_the_draws_go_by_torch_s_seed(random_model):
+    prompts = [example.prompt for example in EXAMPLES]
+
+    def drawn(seed: int) -> list[list[int]]:
+        torch.manual_seed(seed)
+        return [row.tokens for row in decode(random_model, prompts, 0.5, temperature=1.0)]
+
+    assert drawn(1) == drawn(1) != drawn(2)
+
+
+@pytest.fixture
+def short_run(monkeypatch):
+    """A whole training run of six steps, of a small model on few samples."""
+    monkeypatch.setattr(train, "TOKENIZER_SAMPLES", 300)
+    monkeypatch.setattr(train, "ROWS", 4)
+    size = ModelSize(hidden=32, layers=2, heads=2, kv_heads=1, head_dim=16, mlp=48)
+
+    def run(out: Path, stops: tuple[int, ...] = (), seed: int = 3) -> dict[str, torch.Tensor]:
+        """The weights after six steps, stopped and gone on with before each of `stops`."""
+        cpu = torch.device("cpu")
+        going = Run(out, 6, seed, resume=False, device=cpu, size=size)
+        while going.step < going.steps:
+            if going.step in stops:
+                going.save()
+                going = Run(out, 6, seed, resume=True, device=cpu, size=size)
+            going.advance()
+        return {name: weight.clone() for name, weight in going.model.state_dict().items()}
+
+    return run
+
+
+def test_a_run_that_is_stopped_goes_on_bit_by_bit(short_run, tmp_path):
+    whole = short_run(tmp_path / "whole")
+    stopped = short_run(tmp_path / "stopped", stops=(1, 4, 5))
+    other = short_run(tmp_path / "other", seed=4)
+    assert all(torch.equal(whole[name], stopped[name]) for name in whole)
+    assert any(not torch.equal(whole[name], other[name]) for name in whole)
+
+
+@pytest.mark.parametrize("progress", [0.0, 0.9])
+def test_the_batches_of_a_group_hold_all_its_samples_and_are_of_one_size(checkpoint, progress):
+    _, tokenizer = checkpoint
+    for group in range(4):
+        batches = train.batches_of(tokenizer, 5, group, progress)
+        rows = [len(batch.token_ids) for batch in batches]
+        assert len(batches) == train.GROUP
+        assert sum(rows) in (train.GROUP * train.ROWS, 2 * train.GROUP * train.ROWS)
+        sizes = [batch.token_ids.numel() for batch in batches]
+        assert max(sizes) < 2 * min(sizes)
+
+
+def test_a_run_is_saved_whole_or_not_at_all(short_run, tmp_path):
+    short_run(tmp_path / "run", stops=(2,))
+    assert (tmp_path / "run" / STATE).exists()
+    assert not list((tmp_path / "run").glob("*.part"))
+    with pytest.raises(SystemExit, match="seed"):
+        Run(tmp_path / "run", 6, 9, resume=True, device=torch.device("cpu"))
+
+
 # --- the checkpoint that ships ---------------------------------------------------------
 
 
@@ -130,23 +192,36 @@ def test_the_checkpoint_is_small_and_says_what_the_engine_must_know():
     assert config["tie_word_embeddings"] is False
 
 
+def score_at(checkpoint, samples: list[Sample], threshold: float) -> Score:
+    return score_of(samples, *answers(*checkpoint, samples, threshold))
+
+
 def test_the_checkpoint_copies_what_it_has_never_seen(checkpoint):
-    model, tokenizer = checkpoint
-    score, _ = evaluate(model, tokenizer, held_out(30, 11), threshold=0.95)
+    score = score_at(checkpoint, held_out(30, 11), threshold=0.95)
     assert score.valid >= 70
     assert score.exact >= 50
 
 
+def test_the_decoder_keeps_to_constraints_as_the_engine_does(checkpoint):
+    model, tokenizer = checkpoint
+    constraints = Constraints(tokenizer)
+    for task in ("record", "expression", "field"):
+        samples = held_out(12, 11, task)
+        texts, _ = answers(model, tokenizer, samples, 0.5, constraints=constraints)
+        assert score_of(samples, texts, [1]).valid == 100
+    with pytest.raises(ValueError, match="temperature 0"):
+        answers(model, tokenizer, samples, 0.5, 1.0, constraints)
+
+
 def test_the_checkpoint_leaves_something_to_repair(checkpoint):
     """A demo of constrained decoding needs a model that errs when hurried."""
-    model, tokenizer = checkpoint
-    score, _ = evaluate(model, tokenizer, held_out(60, 11), threshold=0.5)
+    score = score_at(checkpoint, held_out(60, 11), threshold=0.5)
     assert score.valid < 90
 
 
-def test_the_shipped_tokenizer_knows_the_training_texts_well(checkpoint):
+def test_the_shipped_tokenizer_knows_the_texts_well(checkpoint):
     _, tokenizer = checkpoint
-    texts = [sample.answer for sample in itertools.islice(training_stream(0), 500)]
+    texts = [sample.answer for sample in held_out(500, 0)]
     tokens = sum(len(tokenizer.encode(text).ids) for text in texts)
     assert sum(map(len, texts)) / tokens > 2.0
 

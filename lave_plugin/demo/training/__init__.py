@@ -2,6 +2,7 @@
 
 The plugin itself never imports this package. Run::
 
-    python -m lave_plugin.demo.training.train --out DIR --minutes 40
+    python -m lave_plugin.demo.training.train --out DIR
     python -m lave_plugin.demo.training.evaluate DIR
+    python -m lave_plugin.demo.training.evaluate DIR --constrained
 """

@@ -1,4 +1,4 @@
-"""SDAR's architecture (Qwen3's, with block-causal attention) at 1.2 million parameters.
+"""SDAR's architecture (Qwen3's, with block-causal attention) at about two million parameters.
 
 Modules carry the names of a Hugging Face Qwen3 checkpoint, so that saving is writing the
 state dict. Embedding and output weights are one tensor here and two in the file, since
@@ -28,12 +28,12 @@ MAX_POSITIONS = 512
 
 @dataclass(frozen=True)
 class ModelSize:
-    hidden: int = 160
+    hidden: int = 192
     layers: int = 4
     heads: int = 4
     kv_heads: int = 2
-    head_dim: int = 32
-    mlp: int = 384
+    head_dim: int = 48
+    mlp: int = 512
     vocabulary: int = VOCABULARY_SIZE
 
 
@@ -144,6 +144,10 @@ class TinyDLLM(nn.Module):
             elif parameter.dim() == 2:
                 nn.init.normal_(parameter, std=1 / math.sqrt(parameter.shape[1]))
 
+    @property
+    def device(self) -> torch.device:
+        return self.cos.device
+
     def hidden(
         self, token_ids: Tensor, positions: Tensor, visible: Tensor, start: int = 0
     ) -> Tensor:
@@ -152,8 +156,9 @@ class TinyDLLM(nn.Module):
         token_ids, positions: int64 (B, T). visible: bool, broadcastable to (B, T, T), true
         where a query (dim 1) sees a key (dim 2). Returns float32 (B, T - start, H).
         """
-        autocast = torch.is_autocast_enabled("cpu")
-        bias = torch.zeros(visible.shape, dtype=torch.bfloat16 if autocast else torch.float32)
+        autocast = torch.is_autocast_enabled(token_ids.device.type)
+        dtype = torch.bfloat16 if autocast else torch.float32
+        bias = torch.zeros(visible.shape, dtype=dtype, device=visible.device)
         bias = bias.masked_fill_(~visible, float("-inf")).unsqueeze(1)
         cos, sin = self.cos[positions].unsqueeze(1), self.sin[positions].unsqueeze(1)
         x = self.model.embed_tokens(token_ids)
@@ -179,7 +184,7 @@ def save_checkpoint(model: TinyDLLM, directory: Path, dtype: torch.dtype = torch
     weights = dict(model.state_dict())
     weights["lm_head.weight"] = weights["model.embed_tokens.weight"]
     save_file(
-        {name: weight.to(dtype).clone().contiguous() for name, weight in weights.items()},
+        {name: weight.to("cpu", dtype).clone().contiguous() for name, weight in weights.items()},
         directory / "model.safetensors",
         metadata={"format": "pt"},
     )

@@ -18,13 +18,18 @@ from pathlib import Path
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-VOCABULARY_SIZE = 1536
+VOCABULARY_SIZE = 2048
 SPECIAL_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|MASK|>"]
 PAD_ID, START_ID, END_ID, MASK_ID = range(4)
 
-# The alternatives in order: "JSON" whole; a lower-case word with its space; a capitalised
-# word, a digit or a newline without; a run of punctuation with its space; other spaces.
-WORD_PATTERN = r"JSON| ?[a-z]+|[A-Z][a-z]*|[0-9]|\n| ?[^\sA-Za-z0-9]+|\s+"
+# The alternatives in order: "JSON" whole, and SQL's keywords with their space; a lower-case word
+# with its space; a capitalised word or a digit without; a newline with the next line's indentation;
+# a run of punctuation with its space; other spaces.
+SQL_KEYWORDS = (
+    "SELECT|DISTINCT|FROM|JOIN|ON|WHERE|BETWEEN|AND|OR|GROUP|ORDER|BY|DESC|LIMIT|"
+    "COUNT|MAX|MIN|AVG|SUM"
+)
+WORD_PATTERN = rf"JSON| ?(?:{SQL_KEYWORDS})\b| ?[a-z]+|[A-Z][a-z]*|[0-9]|\n *| ?[^\sA-Za-z0-9]+|\s+"
 
 CHAT_TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"

@@ -9,22 +9,20 @@ So most batches of the first part are in *autoregressive form*, which is the sam
 at block size 1 with every answer token masked: each token is restored from all the text
 to its left, where copying is easiest to learn. Later they are few.
 
-Run (most of an hour on one CPU core that others use too)::
+Run::
 
-    python -m lave_plugin.demo.training.train --out DIR --minutes 40
+    python -m lave_plugin.demo.training.train --out DIR
 
-The samples, the masks and the initial weights follow from ``--seed``. The learning rate
-follows the share of the steps or of the time that has passed, whichever is further on:
-a run that ``--steps`` ends, with time to spare, can be repeated exactly.
+A run may be stopped at any time, by ``--minutes``, SIGTERM or Ctrl-C, and goes on with
+``--resume``. What it computes follows from ``--seed``, ``--steps`` and ``--threads`` alone, bit by
+bit, however often it is stopped: the samples and masks of a step are drawn from the seed and the
+step's number, and the state on disk holds the weights and both optimizers.
 """
 
 import argparse
-import itertools
 import json
-import random
+import signal
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -34,35 +32,31 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from tqdm import tqdm
 
-from lave_plugin.demo.records import Sample, held_out, training_stream
-from lave_plugin.demo.training.evaluate import evaluate
-from lave_plugin.demo.training.model import BLOCK_SIZE, TinyDLLM, load_checkpoint, save_checkpoint
-from lave_plugin.demo.training.tokenizer import (
-    END_ID,
-    MASK_ID,
-    PAD_ID,
-    chat,
-    save_tokenizer,
-    train_tokenizer,
-)
+from lave_plugin.demo.tasks import SHARES, held_out, training_samples
+from lave_plugin.demo.tasks.judging import is_valid
+from lave_plugin.demo.training.evaluate import answers
+from lave_plugin.demo.training.model import ModelSize, TinyDLLM, save_checkpoint
+from lave_plugin.demo.training.packing import NOISY_COPIES, Batch, Example, pack, tokenize
+from lave_plugin.demo.training.tokenizer import load_tokenizer, save_tokenizer, train_tokenizer
 
+STATE = "run.pt"
+DEFAULT_STEPS = 9_600
 TOKENIZER_SAMPLES = 30_000
 # Held-out samples that training looks at; `evaluate` uses another seed.
 VALIDATION_SEED = 1
-VALIDATION_SAMPLES = 64
+VALIDATION_SAMPLES = 12
+VALIDATION_TASKS = [task for task in SHARES if task not in ("expression", "field")] + ["unseen"]
 
-# Rows of a block-diffusion batch. A row in autoregressive form is about half as long.
+# Rows of a block-diffusion batch, on average. A row in autoregressive form is about half as long.
 ROWS = 16
-NOISY_COPIES = 2
-# How many blocks have every token masked, as each block has when decoding begins.
-FULLY_MASKED = 0.15
-# What an end token after the first counts for, against 1 for a token of the answer.
-PADDING_WEIGHT = 0.3
+# Samples are drawn for so many batches at once, which then hold rows of similar length and have
+# about as many tokens each.
+GROUP = 4
 
 # Until this share of the run, batches are mostly in autoregressive form.
 AUTOREGRESSIVE_UNTIL = 0.35
 AUTOREGRESSIVE_EARLY, AUTOREGRESSIVE_LATE = 0.8, 0.15
-COPY_EARLY, COPY_LATE = 0.25, 0.05
+COPY_EARLY, COPY_LATE = 0.2, 0.04
 
 # The learning rate rises over WARM_UP_STEPS, is flat until FLAT_UNTIL, then falls to 0.
 MATRIX_RATE, EMBEDDING_RATE, NORM_RATE = 0.02, 0.004, 0.016
@@ -70,129 +64,38 @@ WARM_UP_STEPS = 100
 FLAT_UNTIL = 0.4
 
 
-@dataclass(frozen=True)
-class Batch:
-    """B rows of T tokens: a clean part, then the noisy copies, which begin at `noisy`.
+def batches_of(tokenizer: Tokenizer, seed: int, group: int, progress: float) -> list[Batch]:
+    """The batches of GROUP steps, each of samples of similar length, in random order.
 
-    token_ids, positions: int64 (B, T). visible: bool (B, T, T).
-    targets: int64 (B, T - noisy), the token to restore, or -100 where there is none.
-    weights: float32 (B, T - noisy).
+    progress: the share of the run that lies before them.
     """
-
-    token_ids: Tensor
-    positions: Tensor
-    visible: Tensor
-    noisy: int
-    targets: Tensor
-    weights: Tensor
-
-
-@dataclass(frozen=True)
-class Example:
-    prompt: list[int]
-    answer: list[int]
-
-
-def tokenize(tokenizer: Tokenizer, sample: Sample) -> Example:
-    return Example(tokenizer.encode(chat(sample.prompt)).ids, tokenizer.encode(sample.answer).ids)
-
-
-def pack(examples: list[Example], noise: np.random.Generator, autoregressive: bool) -> Batch:
-    """Lay examples out as one batch, one example a row.
-
-    The clean part leaves out the last block, which nothing may see. The noisy part holds
-    the blocks from the answer's first on; a prompt's tail in that block stays unmasked.
-    """
-    block_size = 1 if autoregressive else BLOCK_SIZE
-    copies = 1 if autoregressive else NOISY_COPIES
-    sequences, first_blocks = [], []
-    for example in examples:
-        tokens = [*example.prompt, *example.answer, END_ID]
-        tokens += [END_ID] * (-len(tokens) % block_size)
-        sequences.append(np.array(tokens))
-        first_blocks.append(len(example.prompt) // block_size)
-    clean_length = max(len(sequence) for sequence in sequences) - block_size
-    noisy_length = max(
-        len(sequence) - first * block_size
-        for sequence, first in zip(sequences, first_blocks, strict=True)
-    )
-    shape = (len(examples), clean_length + copies * noisy_length)
-    token_ids = np.full(shape, PAD_ID)
-    positions = np.zeros(shape, dtype=np.int64)
-    blocks = np.zeros(shape, dtype=np.int64)
-    parts = np.full(shape, -1)  # 0: clean, k: the k-th noisy copy, -1: nothing
-    targets = np.full(shape, -100)
-    weights = np.zeros(shape, dtype=np.float32)
-
-    for row, (example, sequence, first) in enumerate(
-        zip(examples, sequences, first_blocks, strict=True)
-    ):
-        where = np.arange(len(sequence))
-        clean = slice(0, len(sequence) - block_size)
-        token_ids[row, clean] = sequence[clean]
-        positions[row, clean] = where[clean]
-        parts[row, clean] = 0
-
-        tail, where = sequence[first * block_size :], where[first * block_size :]
-        in_answer = where >= len(example.prompt)
-        is_padding = where > len(example.prompt) + len(example.answer)
-        for copy in range(copies):
-            count = len(tail) // block_size
-            # Each copy draws from its own stretch of mask rates, so that a sample shows
-            # both a sparse and a dense canvas.
-            rates = (copy + noise.random(count)) / copies
-            rates[noise.random(count) < FULLY_MASKED] = 1.0
-            if autoregressive:
-                rates[:] = 1.0
-            masked = in_answer & (noise.random(len(tail)) < np.repeat(rates, block_size))
-            start = clean_length + copy * noisy_length
-            here = slice(start, start + len(tail))
-            token_ids[row, here] = np.where(masked, MASK_ID, tail)
-            positions[row, here] = where
-            parts[row, here] = copy + 1
-            targets[row, here] = np.where(masked, tail, -100)
-            weights[row, here] = np.where(is_padding, PADDING_WEIGHT, 1.0) * masked
-    blocks = positions // block_size
-
-    query_part, key_part = parts[:, :, None], parts[:, None, :]
-    query_block, key_block = blocks[:, :, None], blocks[:, None, :]
-    from_clean = (query_part == 0) & (key_part == 0) & (key_block <= query_block)
-    from_noisy = (query_part > 0) & (
-        ((key_part == 0) & (key_block < query_block))
-        | ((key_part == query_part) & (key_block == query_block))
-    )
-    # A token that sees nothing, as padding would, has an attention of 0 / 0.
-    itself = np.eye(shape[1], dtype=bool)
-    return Batch(
-        token_ids=torch.from_numpy(token_ids),
-        positions=torch.from_numpy(positions),
-        visible=torch.from_numpy(from_clean | from_noisy | itself),
-        noisy=clean_length,
-        targets=torch.from_numpy(targets[:, clean_length:]),
-        weights=torch.from_numpy(weights[:, clean_length:]),
-    )
-
-
-def batches_of(
-    stream: Iterator[Example], noise: np.random.Generator, autoregressive: bool
-) -> list[Batch]:
-    """Four batches of examples of similar length, in random order."""
+    noise = np.random.default_rng([seed, group])
+    early = progress < AUTOREGRESSIVE_UNTIL
+    share = AUTOREGRESSIVE_EARLY if early else AUTOREGRESSIVE_LATE
+    autoregressive = bool(noise.random() < share)
     rows = ROWS * (2 if autoregressive else 1)
+    samples = training_samples(seed, group, GROUP * rows, COPY_EARLY if early else COPY_LATE)
     examples = sorted(
-        itertools.islice(stream, 4 * rows),
-        key=lambda example: len(example.prompt) + len(example.answer),
+        (tokenize(tokenizer, sample) for sample in samples),
+        key=_laid_out,
     )
-    packed = [
-        pack(examples[start : start + rows], noise, autoregressive)
-        for start in range(0, len(examples), rows)
+    tokens = np.cumsum([_laid_out(example) for example in examples])
+    inner = np.searchsorted(tokens, tokens[-1] * np.arange(1, GROUP) / GROUP)
+    cuts = [0, *inner, len(examples)]
+    return [
+        pack(examples[cuts[place] : cuts[place + 1]], noise, autoregressive)
+        for place in noise.permutation(GROUP)
     ]
-    noise.shuffle(packed)
-    return packed
+
+
+def _laid_out(example: Example) -> int:
+    """About how many tokens a row of this sample takes."""
+    return len(example.prompt) + (1 + NOISY_COPIES) * len(example.answer)
 
 
 def loss_and_accuracy(model: TinyDLLM, batch: Batch) -> tuple[Tensor, float]:
     """The mean loss of the masked tokens, and the share restored right (padding aside)."""
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.autocast(batch.token_ids.device.type, dtype=torch.bfloat16):
         hidden = model.hidden(batch.token_ids, batch.positions, batch.visible, batch.noisy)
         chosen = batch.targets >= 0
         logits = model.logits(hidden[chosen])
@@ -243,28 +146,37 @@ class Validation:
 
     def __init__(self, tokenizer: Tokenizer):
         self.tokenizer = tokenizer
-        self.records = held_out(VALIDATION_SAMPLES, VALIDATION_SEED)
-        self.copies = held_out(VALIDATION_SAMPLES, VALIDATION_SEED, "copy")
+        self.samples = {
+            task: held_out(VALIDATION_SAMPLES, VALIDATION_SEED, task) for task in VALIDATION_TASKS
+        }
 
     @torch.no_grad()
-    def accuracies(self, model: TinyDLLM) -> dict[str, float]:
-        """Share of masked tokens restored right, for each task and form of batch."""
+    def restored(self, model: TinyDLLM) -> dict[str, list[float]]:
+        """For each task the share of masked tokens restored right: autoregressive, in blocks."""
         result = {}
-        for task, samples in (("record", self.records), ("copy", self.copies)):
+        for task, samples in self.samples.items():
             examples = [tokenize(self.tokenizer, sample) for sample in samples]
-            for form, autoregressive in (("autoregressive", True), ("block", False)):
-                batch = pack(examples, np.random.default_rng(0), autoregressive)
-                result[f"{task} {form}"] = round(loss_and_accuracy(model, batch)[1], 3)
+            batches = (pack(examples, np.random.default_rng(0), form) for form in (True, False))
+            result[task] = [round(loss_and_accuracy(model, batch)[1], 3) for batch in batches]
         return result
 
-    def decoded(self, model: TinyDLLM, threshold: float) -> str:
-        score, _ = evaluate(model, self.tokenizer, self.records, threshold)
-        return f"{score.valid:.0f} / {score.exact:.0f}"
+    def answered(self, model: TinyDLLM, threshold: float) -> dict[str, str]:
+        """For each task the percentages of valid answers and of those right to the letter."""
+        every = [sample for samples in self.samples.values() for sample in samples]
+        texts, _ = answers(model, self.tokenizer, every, threshold)
+        told = iter(texts)
+        result = {}
+        for task, samples in self.samples.items():
+            pairs = [(sample, next(told)) for sample in samples]
+            valid = sum(is_valid(sample, text) for sample, text in pairs) / len(pairs)
+            exact = sum(text == sample.answer for sample, text in pairs) / len(pairs)
+            result[task] = f"{valid:.0%} / {exact:.0%}"
+        return result
 
 
 def tokenizer_of_samples(seed: int) -> Tokenizer:
-    """A tokenizer learnt from the prompts and answers of the training stream."""
-    samples = itertools.islice(training_stream(seed), TOKENIZER_SAMPLES)
+    """A tokenizer learnt from prompts and answers, drawn as for training and never trained on."""
+    samples = training_samples(seed, -1, TOKENIZER_SAMPLES, COPY_LATE)
     return train_tokenizer(
         text
         for sample in samples
@@ -272,87 +184,142 @@ def tokenizer_of_samples(seed: int) -> Tokenizer:
     )
 
 
-def train(out: Path, minutes: float, steps: int | None, seed: int, look_every: int) -> None:
-    out.mkdir(parents=True, exist_ok=True)
-    torch.manual_seed(seed)
-    noise = np.random.default_rng(seed)
-    choice = random.Random(seed)
+class Run:
+    """Tokenizer, model, optimizers and how far they are: all that ``--resume`` needs."""
 
-    tokenizer = tokenizer_of_samples(seed)
-    save_tokenizer(tokenizer, out)
-    early, late = (
-        (tokenize(tokenizer, sample) for sample in training_stream(seed + offset, copy_share))
-        for offset, copy_share in ((1, COPY_EARLY), (2, COPY_LATE))
-    )
+    def __init__(
+        self,
+        out: Path,
+        steps: int,
+        seed: int,
+        *,
+        resume: bool,
+        device: torch.device,
+        size: ModelSize | None = None,
+    ):
+        self.out, self.steps, self.seed, self.device = out, steps, seed, device
+        self.step, self.tokens, self.loss, self.seconds = 0, 0, 0.0, 0.0
+        torch.manual_seed(seed)
+        self.model = TinyDLLM(size).to(device)
+        self.optimizers = Optimizers(self.model)
+        if resume:
+            self._load()
+        else:
+            out.mkdir(parents=True, exist_ok=True)
+            self.tokenizer = tokenizer_of_samples(seed)
+            save_tokenizer(self.tokenizer, out)
+            (out / "log.jsonl").write_text("")
+        self._group = -1
+        self._batches: list[Batch] = []
 
-    model = TinyDLLM()
-    optimizers = Optimizers(model)
-    validation = Validation(tokenizer)
-    log = (out / "log.jsonl").open("w")
-    began, tokens, smooth_loss, step = time.monotonic(), 0, 0.0, 0
-    waiting: list[Batch] = []
-    bar = tqdm(total=100.0, bar_format="{l_bar}{bar}| {elapsed}<{remaining}{postfix}")
-    while True:
-        elapsed = time.monotonic() - began
-        progress = max(elapsed / 60 / minutes, step / steps if steps else 0.0)
-        if progress >= 1.0:
-            break
-        if not waiting:
-            is_early = progress < AUTOREGRESSIVE_UNTIL
-            share = AUTOREGRESSIVE_EARLY if is_early else AUTOREGRESSIVE_LATE
-            waiting = batches_of(early if is_early else late, noise, choice.random() < share)
-        batch = waiting.pop()
-        loss, accuracy = loss_and_accuracy(model, batch)
+    def _load(self) -> None:
+        state = torch.load(self.out / STATE, map_location=self.device)
+        if state["seed"] != self.seed:
+            raise SystemExit(f"The run in {self.out} has the seed {state['seed']}: pass --seed.")
+        self.tokenizer = load_tokenizer(self.out)
+        self.model.load_state_dict(state["model"])
+        for one, saved in zip(self.optimizers.all, state["optimizers"], strict=True):
+            one.load_state_dict(saved)
+        self.step, self.tokens = state["step"], state["tokens"]
+        self.loss, self.seconds = state["loss"], state["seconds"]
+
+    def save(self) -> None:
+        """Write the state, whole or not at all, and the checkpoint as it is now."""
+        state = {
+            "seed": self.seed,
+            "step": self.step,
+            "tokens": self.tokens,
+            "loss": self.loss,
+            "seconds": self.seconds,
+            "model": self.model.state_dict(),
+            "optimizers": [one.state_dict() for one in self.optimizers.all],
+        }
+        unfinished = self.out / f"{STATE}.part"
+        torch.save(state, unfinished)
+        unfinished.replace(self.out / STATE)
+        save_checkpoint(self.model, self.out)
+
+    def batch(self) -> Batch:
+        """What the next step learns from."""
+        group, place = divmod(self.step, GROUP)
+        if group != self._group:
+            progress = group * GROUP / self.steps
+            self._batches = batches_of(self.tokenizer, self.seed, group, progress)
+            self._group = group
+        return self._batches[place].to(self.device)
+
+    def advance(self) -> float:
+        """Take one step; the share of masked tokens restored right."""
+        began, batch = time.monotonic(), self.batch()
+        loss, accuracy = loss_and_accuracy(self.model, batch)
         loss.backward()
-        optimizers.step(learning_rate(step, progress))
+        self.optimizers.step(learning_rate(self.step, self.step / self.steps))
+        self.step += 1
+        self.tokens += batch.token_ids.numel()
+        self.loss += (loss.item() - self.loss) * max(0.03, 1 / self.step)
+        self.seconds += time.monotonic() - began
+        return accuracy
 
-        step += 1
-        tokens += batch.token_ids.numel()
-        smooth_loss += (loss.item() - smooth_loss) * max(0.03, 1 / step)
-        if step % 10 == 0:
-            bar.update(round(100 * progress - bar.n, 3))
-            bar.set_postfix(
-                step=step,
-                loss=f"{smooth_loss:.3f}",
-                right=f"{accuracy:.2f}",
-                tokens_per_s=int(tokens / (time.monotonic() - began)),
-            )
-        if step % look_every == 0:
-            look = {
-                "step": step,
-                "minutes": round((time.monotonic() - began) / 60, 2),
-                "tokens": tokens,
-                "loss": round(smooth_loss, 4),
-                "right": validation.accuracies(model),
-                "valid/exact at 0.95": validation.decoded(model, 0.95),
-                "valid/exact at 0.7": validation.decoded(model, 0.7),
-            }
-            tqdm.write(json.dumps(look))
-            log.write(json.dumps(look) + "\n")
-            log.flush()
-            save_checkpoint(model, out)
-    bar.close()
+    def look(self, validation: Validation) -> None:
+        """Judge the model as it is, on the screen and in ``log.jsonl``."""
+        seen = {
+            "step": self.step,
+            "minutes": round(self.seconds / 60, 1),
+            "tokens": self.tokens,
+            "loss": round(self.loss, 4),
+            "restored": validation.restored(self.model),
+            "valid / exact at 0.7": validation.answered(self.model, 0.7),
+        }
+        tqdm.write(json.dumps(seen))
+        with (self.out / "log.jsonl").open("a") as log:
+            log.write(json.dumps(seen) + "\n")
 
-    save_checkpoint(model, out)
-    # What is judged is what was saved, after its weights were rounded.
-    saved = load_checkpoint(out)
-    print(f"{step} steps, {tokens} tokens, {(time.monotonic() - began) / 60:.1f} minutes")
-    for threshold in (0.95, 0.7):
-        print(f"held-out valid / exact at {threshold}: {validation.decoded(saved, threshold)} %")
+
+def train(run: Run, minutes: float | None, look_every: int, save_minutes: float) -> None:
+    """Train until the last step, or until the time is up or somebody asks to stop."""
+    stop: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _: stop.append(number))
+    validation = Validation(run.tokenizer)
+    began = saved = time.monotonic()
+    with tqdm(total=run.steps, initial=run.step, unit="step", smoothing=0.05) as bar:
+        while run.step < run.steps and not stop:
+            now = time.monotonic()
+            if minutes is not None and now - began > 60 * minutes:
+                break
+            if now - saved > 60 * save_minutes:
+                run.save()
+                saved = now
+            accuracy = run.advance()
+            bar.update()
+            if run.step % 10 == 0:
+                speed = int(run.tokens / run.seconds)
+                bar.set_postfix(loss=f"{run.loss:.3f}", right=f"{accuracy:.2f}", tokens_per_s=speed)
+            if run.step % look_every == 0 or run.step == run.steps:
+                run.look(validation)
+    run.save()
+    print(f"{run.step} of {run.steps} steps, {run.tokens} tokens, {run.seconds / 60:.1f} minutes")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoint")
-    parser.add_argument("--minutes", type=float, default=40.0, help="time limit")
-    parser.add_argument("--steps", type=int, help="step limit (default: none)")
+    parser.add_argument("--out", type=Path, required=True, help="folder for state and checkpoint")
+    parser.add_argument("--steps", type=int, default=DEFAULT_STEPS, help="length of the whole run")
+    parser.add_argument("--minutes", type=float, help="stop this sitting after so long")
+    parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--look-every", type=int, default=300, help="steps between validations")
+    parser.add_argument("--look-every", type=int, default=800, help="steps between validations")
+    parser.add_argument("--save-minutes", type=float, default=5.0, help="between two saves")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cpu", help="torch's name of it, such as cuda")
     options = parser.parse_args()
     # A second thread on a core that others use makes a step many times slower.
     torch.set_num_threads(options.threads)
-    train(options.out, options.minutes, options.steps, options.seed, options.look_every)
+    if (options.out / STATE).exists() and not options.resume:
+        parser.error(f"there is a run in {options.out}: --resume it, or choose another folder")
+    device = torch.device(options.device)
+    run = Run(options.out, options.steps, options.seed, resume=options.resume, device=device)
+    train(run, options.minutes, options.look_every, options.save_minutes)
 
 
 if __name__ == "__main__":

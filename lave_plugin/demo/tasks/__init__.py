@@ -1,0 +1,81 @@
+"""All that the tiny dLLM is trained on, and what it is judged by.
+
+Training is a function of a seed and a number: ``training_samples(seed, group)`` is the group-th
+handful of samples, whatever was drawn before, so a run that stops can go on where it was.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+
+from lave_plugin.demo.records import (
+    Draw,
+    Sample,
+    copy_sample,
+    expression_sample,
+    field_sample,
+    record_sample,
+    split_of,
+)
+from lave_plugin.demo.tasks import calls, extraction, sql
+from lave_plugin.demo.tasks.calls import json_call_sample, python_call_sample
+from lave_plugin.demo.tasks.cpp import cpp_sample
+from lave_plugin.demo.tasks.extraction import composed_sample, unseen_sample
+from lave_plugin.demo.tasks.molecules import smiles_sample
+from lave_plugin.demo.tasks.sql import sql_sample
+
+MAKERS: Mapping[str, Callable[[Draw], Sample]] = {
+    "record": record_sample,
+    "composed": composed_sample,
+    "unseen": unseen_sample,
+    "json call": json_call_sample,
+    "python call": python_call_sample,
+    "cpp": cpp_sample,
+    "smiles": smiles_sample,
+    "sql": sql_sample,
+    "expression": expression_sample,
+    "field": field_sample,
+    "copy": copy_sample,
+}
+"""``record`` and ``composed`` are extraction of types that training knows, ``unseen`` of others."""
+
+UNSEEN_WORDS = extraction.UNSEEN_WORDS | calls.UNSEEN_WORDS | sql.UNSEEN_WORDS
+"""Words that stand in no training sample of any task."""
+
+SHIPPED: tuple[str, ...] = ("record",)
+"""The tasks that the checkpoint in ``demo/checkpoint`` was trained on."""
+
+SHARES: Mapping[str, float] = {
+    "record": 0.15,
+    "composed": 0.25,
+    "json call": 0.08,
+    "python call": 0.08,
+    "cpp": 0.16,
+    "smiles": 0.1,
+    "sql": 0.13,
+    "expression": 0.03,
+    "field": 0.02,
+}
+"""How often training shows each task; ``copy`` has a share of its own, ``unseen`` has none."""
+
+
+def drawn(draw: Draw, task: str) -> Sample:
+    """A sample of a task whose prompt belongs to ``draw.split``."""
+    while True:
+        sample = MAKERS[task](draw)
+        if split_of(sample.prompt) == draw.split:
+            return sample
+
+
+def training_samples(seed: int, group: int, count: int, copy_share: float) -> list[Sample]:
+    """The ``group``-th samples of the training stream; ``copy_share`` of them are to copy."""
+    draw = Draw(random.Random(f"train {seed} {group}"), "train")
+    tasks = draw.rng.choices(list(SHARES), list(SHARES.values()), k=count)
+    return [drawn(draw, "copy" if draw.chance(copy_share) else task) for task in tasks]
+
+
+def held_out(count: int, seed: int, task: str = "record") -> list[Sample]:
+    """``count`` samples of one task that training never sees."""
+    draw = Draw(random.Random(f"held-out {seed}"), "held-out")
+    return [drawn(draw, task) for _ in range(count)]
