@@ -151,6 +151,7 @@ def test_one_step_as_it_is_told():
     ):
         for text, probability in weights.items():
             logits[0, position, id_of[text]] = torch.tensor(probability).log()
+    logits[0, 3, END] = torch.tensor(1e-3).log()
     before = torch.full((1, 4), MASK_ID)
     after = before.clone()
     after[0, 1] = id_of[b"c"]
@@ -171,7 +172,7 @@ def test_one_step_as_it_is_told():
         ["accepted", 1, "7", 0.25],
         ["forced", 0, "a", pytest.approx(0.5714, abs=1e-3)],
         ["forced", 2, "b", 0.6],
-        ["forced", 3, "", None],
+        ["forced", 3, "", pytest.approx(1e-3, abs=1e-4)],
     ]
     facts = session.facts([*step["after"]])["trace"]
     assert facts["texts"][str(id_of[b"7"])] == "7"
