@@ -163,7 +163,10 @@ def soak(server: Server, arguments: argparse.Namespace) -> dict:
             while len(under_way) < 2 * arguments.clients and planned < arguments.requests:
                 under_way.append(clients.submit(plan()))
                 planned += 1
-            outcome = under_way.popleft().result()
+            try:
+                outcome = under_way.popleft().result()
+            except requests.exceptions.ConnectionError as error:
+                outcome = f"connection lost: {error}"
             kind, _, detail = outcome.partition(": ")
             outcomes[kind] += 1
             if detail:
@@ -171,7 +174,9 @@ def soak(server: Server, arguments: argparse.Namespace) -> dict:
             bar.update()
             if done % every == 0:
                 sample(done)
-            if outcomes["hung"] > arguments.clients or server.process.poll() is not None:
+                show_progress(done, samples[-1], faults, time.monotonic() - started)
+            given_up = max(outcomes["hung"], outcomes["connection lost"]) > arguments.clients
+            if given_up or server.process.poll() is not None:
                 break
     seconds = time.monotonic() - started
     faults += still_there(server)
@@ -184,6 +189,13 @@ def soak(server: Server, arguments: argparse.Namespace) -> dict:
         "faults": faults,
         "memory": [vars(one) for one in samples],
     }
+
+
+def show_progress(done: int, sample: Sample, faults: list[str], seconds: float) -> None:
+    tqdm.write(
+        f"{seconds:5.0f} s: {done} requests, {sample.grammars} grammars, "
+        f"scheduler {sample.scheduler:.0f} MiB, {len(faults)} faults"
+    )
 
 
 def constraint(draw: random.Random) -> Constraint:
