@@ -54,6 +54,10 @@ NOT_RUN = {
     "python benchmarks/step_time.py": "minutes",
     "python benchmarks/strategies.py": "minutes",
     "python benchmarks/tree_sampler.py": "minutes",
+    "python benchmarks/tiny_dllm.py": "minutes",
+    "python -m lave_plugin.demo.training.train": "hours; tests/demo/test_training.py",
+    "python -m lave_plugin.demo.training.evaluate": "minutes; tests/demo/test_training.py",
+    "lave demo": "starts a server of its own; tests/cli/test_demo.py",
 }
 """By how they begin; the longest that fits counts."""
 # A command that the text names, to be run where a sentence or a block shows it with arguments.
@@ -204,7 +208,8 @@ def test_the_engine_knows_its_flags():
     fields = [path.read_text() for path in (engine / "srt" / "arg_groups" / "fields").glob("*.py")]
     own = (ROOT / "lave_plugin" / "engines" / "sglang" / "arguments.py").read_text()
     known = "\n".join([*fields, own])
-    launches = [c for c in COMMANDS if c.words[0] == "sglang" or c.words[1] == "-m"]
+    by_module = ["-m", "sglang.launch_server"]
+    launches = [c for c in COMMANDS if c.words[0] == "sglang" or c.words[1:3] == by_module]
     flags = {flag for command in launches for flag in flags_in(command.words)}
     assert len(flags) >= 5
     assert not [flag for flag in flags if not reads(known, flag)]
