@@ -7,6 +7,7 @@ sources, for each grammar anew; and its errors carry the same into the sentence 
 from __future__ import annotations
 
 import faulthandler
+import fcntl
 import logging
 import os
 import re
@@ -64,6 +65,8 @@ class CapturedStderr:
     def _redirect(self) -> None:
         # A file and no pipe: nobody has to read it for a writer to go on.
         self._file, self._read = os.memfd_create("stderr"), 0
+        # Each write goes behind all others, whatever the threads' timing.
+        fcntl.fcntl(self._file, fcntl.F_SETFL, os.O_APPEND)
         os.dup2(self._file, 2)
 
     def _pass_on(self) -> None:
