@@ -23,8 +23,8 @@ from rich.console import Console
 from rich.table import Table
 from tqdm import tqdm
 
-from lave_plugin.demo.records import held_out
 from lave_plugin.demo.requests import CHAT
+from lave_plugin.demo.tasks import held_out
 from lave_plugin.engines.sglang.server import Server
 from lave_plugin.engines.sglang.step_times import KEPT
 

@@ -40,8 +40,9 @@ from lave_plugin.bench.replay.decoding import slice_of
 from lave_plugin.bench.replay.references import tasks
 from lave_plugin.bench.synthetic.vocabularies import read_vocabulary, synthetic_vocabulary
 from lave_plugin.demo.checks import json_schema
-from lave_plugin.demo.records import Sample, held_out
+from lave_plugin.demo.records import Sample
 from lave_plugin.demo.requests import CHAT
+from lave_plugin.demo.tasks import held_out
 from lave_plugin.engines.sglang.server import Server
 from lave_plugin.grammar.vocabulary import Vocabulary
 from lave_plugin.options import LaveOptions

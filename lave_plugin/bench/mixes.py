@@ -16,7 +16,7 @@ from typing import Any
 from lave_plugin import grammars
 from lave_plugin.demo import checks
 from lave_plugin.demo.checks import Check
-from lave_plugin.demo.records import held_out
+from lave_plugin.demo.tasks import held_out
 
 MIXES = ("none", "json_schema", "json_object", "regex", "cpp")
 """``none`` holds the prompts of the others, unconstrained."""

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Split = Literal["train", "held-out"]
-Task = Literal["record", "copy", "expression", "field"]
 
 # One text in HELD_OUT_ONE_IN is kept from training.
 HELD_OUT_ONE_IN = 6
@@ -785,28 +784,3 @@ def field_sample(draw: Draw) -> Sample:
     price = f"{draw.whole(1, 999)}.{draw.whole(0, 99):02d}"
     text = f"{draw.whole(2, 40)} {draw.pick(*GOODS)} for {draw.person()} cost {price}."
     return Sample(kind, f"Price only: {text}", price, regex=r"[1-9][0-9]{0,2}\.[0-9]{2}")
-
-
-MAKERS: dict[Task, Callable[[Draw], Sample]] = {
-    "record": record_sample,
-    "copy": copy_sample,
-    "expression": expression_sample,
-    "field": field_sample,
-}
-
-
-# --- streams ---------------------------------------------------------------------------
-
-
-def draw_sample(draw: Draw, task: Task) -> Sample:
-    """A sample whose prompt belongs to ``draw.split``."""
-    while True:
-        sample = MAKERS[task](draw)
-        if split_of(sample.prompt) == draw.split:
-            return sample
-
-
-def held_out(n: int, seed: int, task: Task = "record") -> list[Sample]:
-    """``n`` samples of one task that training never sees."""
-    draw = Draw(random.Random(f"held-out {seed}"), "held-out")
-    return [draw_sample(draw, task) for _ in range(n)]

@@ -1,7 +1,7 @@
 """The requests of ``lave demo``: one row for each way to say a constraint.
 
 The prompts are of the kind that the shipped model was trained on, and none of them is in
-its training data (``records.held_out`` wrote them). The constraints are as a client sends
+its training data (``tasks.held_out`` wrote them). The constraints are as a client sends
 them; the checks (``checks``) know nothing of the engine.
 """
 

@@ -10,7 +10,7 @@ from lave_plugin.bench.in_process.model import ShippedModel
 from lave_plugin.bench.results import Results
 from lave_plugin.bench.tables import tables_of
 from lave_plugin.cli import app
-from lave_plugin.demo.records import held_out
+from lave_plugin.demo.tasks import held_out
 from lave_plugin.demo.training.evaluate import decode
 from lave_plugin.demo.training.model import BLOCK_SIZE, load_checkpoint
 from lave_plugin.demo.training.tokenizer import END_ID, MASK_ID

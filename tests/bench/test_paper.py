@@ -13,9 +13,7 @@ from lave_plugin.bench.tables import paper_table
 from lave_plugin.bench.tasks import NoSuchTasks
 from lave_plugin.bench.variants import PAPER, TABLES, Variant
 from lave_plugin.cli import app
-from lave_plugin.demo.records import held_out
-from lave_plugin.demo.tasks import MAKERS
-from lave_plugin.demo.tasks import held_out as demo_samples
+from lave_plugin.demo.tasks import MAKERS, held_out
 from lave_plugin.options import LaveOptions
 
 VARIANTS = (
@@ -122,7 +120,7 @@ def test_the_shipped_models_tasks_are_scored_by_value():
 @pytest.mark.parametrize("name", MAKERS)
 def test_every_task_of_the_demo_has_a_constraint_and_judges(name):
     (task,) = tasks.shipped(1, 4, [name])
-    (sample,) = demo_samples(1, 4, name)
+    (sample,) = held_out(1, 4, name)
     assert task.prompt == sample.prompt
     assert task.score(sample.answer) == (True, True)
     assert task.score(f"```\n{sample.answer}```") == (True, True)

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 import lave_plugin.demo
-from lave_plugin.demo.records import Sample, held_out
+from lave_plugin.demo.records import Sample
+from lave_plugin.demo.tasks import held_out
 from lave_plugin.demo.training import train
 from lave_plugin.demo.training.constraints import Constraints
 from lave_plugin.demo.training.evaluate import Score, answers, decode, score_of

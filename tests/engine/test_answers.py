@@ -10,7 +10,7 @@ import pytest
 from client import faults, generate, generate_all, post
 from mixed_requests import CONSTRAINTS, mixed_requests
 
-from lave_plugin.demo import records
+from lave_plugin.demo import tasks
 
 pytestmark = pytest.mark.engine
 
@@ -72,7 +72,7 @@ def test_a_budget_without_a_token_to_spare(lave_server, name):
 def test_extraction_of_held_out_records(shipped_server, report):
     """150 prompts that the model was not trained on, threshold 0.7."""
     url = shipped_server.url
-    samples = records.held_out(150, seed=7)
+    samples = tasks.held_out(150, seed=7)
 
     def body(sample, constrained: bool) -> dict:
         parameters = {"temperature": 0, "max_new_tokens": 99}

@@ -22,7 +22,8 @@ from typing import Any
 from lave_plugin.bench.in_process.model import ShippedModel
 from lave_plugin.bench.results import Results
 from lave_plugin.canvas import MASKED, Canvas
-from lave_plugin.demo.records import Sample, held_out
+from lave_plugin.demo.records import Sample
+from lave_plugin.demo.tasks import held_out
 from lave_plugin.demo.training.model import BLOCK_SIZE
 from lave_plugin.demo.training.tokenizer import END_ID, MASK_ID
 from lave_plugin.grammar.token_automaton import TokenAutomaton

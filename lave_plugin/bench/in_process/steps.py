@@ -22,7 +22,8 @@ from lave_plugin.bench.results import Results
 from lave_plugin.bench.scoring import same_json
 from lave_plugin.candidates import CandidateCutter
 from lave_plugin.demo.checks import json_schema
-from lave_plugin.demo.records import Sample, held_out
+from lave_plugin.demo.records import Sample
+from lave_plugin.demo.tasks import held_out
 from lave_plugin.demo.training.model import BLOCK_SIZE
 from lave_plugin.demo.training.tokenizer import END_ID, MASK_ID
 from lave_plugin.options import LaveOptions

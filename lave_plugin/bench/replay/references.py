@@ -21,7 +21,7 @@ from lave_plugin import grammars
 from lave_plugin.bench.synthetic import molecules, programs
 from lave_plugin.bench.tasks import NoSuchTasks
 from lave_plugin.demo.checks import Check, json_schema
-from lave_plugin.demo.records import held_out
+from lave_plugin.demo.tasks import held_out
 from lave_plugin.grammar.by_bytes import compile_text
 from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.options import LaveOptions

@@ -15,6 +15,7 @@ from sglang.srt.constrained.xgrammar_backend import XGrammarGrammar, XGrammarGra
 from xgrammar import GrammarCompiler, GrammarMatcher
 
 from lave_plugin.engines.sglang import arguments, xgrammar_log
+from lave_plugin.engines.sglang.parameters import ANY_JSON
 from lave_plugin.engines.sglang.recent import RecentGrammars
 from lave_plugin.grammar import composition, self_test
 from lave_plugin.grammar.automaton import Automaton
@@ -282,10 +283,6 @@ def keep_every_keyword(backend: XGrammarGrammarBackend) -> None:
         return backend._from_context(compiled, source, GrammarStats(dispatch_type="json"))
 
     backend.dispatch_json = dispatch_exactly
-
-
-ANY_JSON = "$$ANY$$"
-"""What the engine makes of ``response_format: json_object``."""
 
 
 def bound_whitespace(backend: XGrammarGrammarBackend, limit: int | None) -> None:

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from lave_plugin.engines.sglang import config
+from lave_plugin.engines.sglang.parameters import ANY_JSON
 
 logger = logging.getLogger(__name__)
 
@@ -32,8 +33,6 @@ STARTING_SECONDS = 60.0
 """More for the first one, which has to wait for the judge to start."""
 WAITING = 256
 """Answers that may wait; what comes then is not checked."""
-ANY_JSON = "$$ANY$$"
-"""What the engine takes for any JSON in the place of a schema."""
 
 
 class Judge:

@@ -13,6 +13,9 @@ from lave_plugin.grammar.errors import UnsupportedGrammar
 from lave_plugin.options import InvalidOptions, LaveOptions
 from lave_plugin.sampling import Sampling
 
+ANY_JSON = "$$ANY$$"
+"""What the engine makes of ``response_format: json_object``, in the place of a schema."""
+
 
 def sampling_of(request: Any) -> Sampling | None:
     """How to draw the tokens of a request; ``None`` to take the most probable.
