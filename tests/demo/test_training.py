@@ -21,6 +21,7 @@ from lave_plugin.demo.training.model import (
     load_checkpoint,
     save_checkpoint,
 )
+from lave_plugin.demo.training.muon import Muon, orthogonalised
 from lave_plugin.demo.training.packing import Example, pack
 from lave_plugin.demo.training.tokenizer import END_ID, MASK_ID, chat, load_tokenizer
 from lave_plugin.demo.training.train import STATE, Run, learning_rate
@@ -251,3 +252,26 @@ def test_an_independent_qwen3_computes_the_same_logits(checkpoint):
         expected = reference(token_ids, attention_mask=bias).logits
         hidden = model.hidden(token_ids, torch.arange(length)[None], visible)
         torch.testing.assert_close(model.logits(hidden), expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("shape", [(48, 48), (24, 96), (96, 24)])
+def test_muon_steps_as_torch_s_does(shape):
+    """torch's computes in bfloat16, so the two agree to that format's three digits of a step."""
+    torch.manual_seed(0)
+    ours, theirs = (torch.nn.Parameter(torch.zeros(shape)) for _ in range(2))
+    mine = Muon([ours], 0.02, torch.float32)
+    reference = torch.optim.Muon([theirs], lr=0.02, weight_decay=0.0)
+    for _ in range(4):
+        ours.grad = torch.randn(shape)
+        theirs.grad = ours.grad.clone()
+        mine.step()
+        reference.step()
+    assert (ours - theirs).norm() < 0.02 * theirs.norm()
+
+
+@pytest.mark.parametrize("shape", [(3, 40, 40), (2, 16, 64), (2, 64, 16)])
+def test_orthogonalised_matrices_have_singular_values_near_one(shape):
+    torch.manual_seed(1)
+    values = torch.linalg.svdvals(orthogonalised(torch.randn(shape)))
+    # The coefficients trade exactness for speed: any random matrix ends within 0.3 of 1.
+    assert ((values > 0.3) & (values < 1.3)).all()
