@@ -36,6 +36,7 @@ def native() -> list[Extension]:
                 "-g0",
                 "-fvisibility=hidden",
                 "-ffp-contract=off",  # sums to the bit as the reference's
+                "-Wno-psabi",  # GCC notes what vectors are passed as, and none leaves its file
                 "-pthread",
                 *extra,
             ],
