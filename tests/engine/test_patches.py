@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 from client import post
 from launches import LAVE, install_plugin
+from random_checkpoint import MASK_ID, SPECIAL
 
+from lave_plugin.engines.sglang import cpu
 from lave_plugin.engines.sglang.server import Server
 
+FACTS = Path(__file__).with_name("engine_facts.py")
 FOLDER = Path(__file__).parents[2] / "patches"
 PATCHES = sorted(FOLDER.glob("*.patch"))
+README = (FOLDER / "README.md").read_text()
 
 
 def engine() -> Path:
@@ -36,17 +44,33 @@ def apply(patch: Path, folder: Path) -> None:
     subprocess.run(["git", "apply", "-p1", str(patch)], cwd=folder, check=True)
 
 
-def handler_of(patch: Path) -> str:
-    """The hook that a patch makes needless, as patches/README.md says."""
-    (handler,) = re.findall(rf"^\| `{re.escape(patch.name)}` \| `(.+)` \|$", README, re.MULTILINE)
-    return handler
+def handlers_in(cell: str) -> list[str]:
+    return re.findall(r"`([a-z_.]+)`", cell)
 
 
-README = (FOLDER / "README.md").read_text()
+def needless_with(patch: Path) -> list[str]:
+    """The hooks that a patch makes needless, as patches/README.md says."""
+    (cell,) = re.findall(rf"^\| `{re.escape(patch.name)}` \| (.+) \| .+ \|$", README, re.MULTILINE)
+    return handlers_in(cell)
 
 
-def test_there_are_patches():
-    assert PATCHES
+def handlers() -> set[str]:
+    """Of all hooks, read without importing the engine."""
+    contract = files("lave_plugin.engines.sglang") / "contract.py"
+    calls = [
+        node
+        for node in ast.walk(ast.parse(contract.read_text()))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Hook"
+    ]
+    names = {ast.unparse(call.args[2]) for call in calls}
+    return {name if "." in name else f"contract.{name}" for name in names}
+
+
+def test_every_hook_has_a_patch_or_a_reason_why_not():
+    own = handlers_in("".join(re.findall(r"^\| (`[a-z].+`) \|", README, re.MULTILINE)))
+    patched = [handler for patch in PATCHES for handler in needless_with(patch)]
+    assert len(patched) > 4
+    assert sorted([*own, *patched]) == sorted(handlers())
 
 
 @pytest.mark.parametrize("patch", PATCHES, ids=lambda path: path.stem)
@@ -62,8 +86,10 @@ def test_it_applies_and_what_it_makes_is_python(patch, tmp_path):
         ast.parse(changed)
 
 
-def patched_engine(folder: Path) -> None:
-    """``sglang`` in ``folder`` with every patch applied; what none touches is linked to."""
+@pytest.fixture(scope="module")
+def patched(tmp_path_factory) -> Path:
+    """A folder with ``sglang``, every patch applied; what none touches is linked to."""
+    folder = tmp_path_factory.mktemp("patched")
     touched = {name for patch in PATCHES for name in touched_by(patch)}
 
     def mirror(name: Path) -> None:
@@ -80,6 +106,76 @@ def patched_engine(folder: Path) -> None:
     mirror(Path("sglang"))
     for patch in PATCHES:
         apply(patch, folder)
+    return folder
+
+
+MISSING = "not_installed"
+FAULTY_PLUGINS = {
+    "sound": "def register(): pass",
+    "not_importable": "import nothing_of_that_name",
+    "not_runnable": "def register(): raise ArithmeticError('injected')",
+    "on_what_is_gone": """
+def register():
+    from sglang.srt.plugins.hook_registry import HookRegistry
+    HookRegistry.register("sglang.srt.plugins.gone", print)
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def facts(patched, small_random_checkpoint, tmp_path_factory) -> dict[str, Any]:
+    """What the patched engine does without the plugin."""
+    plugins, names_no_mask = map(tmp_path_factory.mktemp, ("plugins", "names-no-mask"))
+    shutil.copytree(small_random_checkpoint, names_no_mask, dirs_exist_ok=True)
+    config = json.loads((names_no_mask / "config.json").read_text())
+    del config["mask_token_id"]
+    (names_no_mask / "config.json").write_text(json.dumps(config))
+    for name, source in FAULTY_PLUGINS.items():
+        install_plugin(plugins, name, source)
+    path = os.pathsep.join([str(patched), str(plugins), os.environ.get("PYTHONPATH", "")])
+    run = subprocess.run(
+        [sys.executable, FACTS, small_random_checkpoint, names_no_mask, *FAULTY_PLUGINS, MISSING],
+        env=cpu.environment({**os.environ, "PYTHONPATH": path, "SGLANG_PLUGINS": "none"}),
+        stdout=subprocess.PIPE,
+        timeout=300,
+        check=True,
+    )
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+@pytest.mark.engine
+def test_the_checkpoint_names_its_mask(facts):
+    assert facts["mask ids"] == [SPECIAL.index("<|MASK|>"), MASK_ID]
+
+
+@pytest.mark.engine
+def test_a_constraint_that_is_not_enforced_is_refused(facts):
+    kinds = ("json_schema", "regex", "ebnf", "structural_tag")
+    assert facts["refused"] == {"free": None} | {
+        kind: f"The diffusion algorithm LowConfidence does not enforce {kind}; send the request "
+        "without it."
+        for kind in kinds
+    }
+    assert facts["refused where enforced"] == dict.fromkeys((*kinds, "free"))
+
+
+@pytest.mark.engine
+def test_a_plugin_s_options_reach_other_processes(facts):
+    assert facts["options"] == {"_own": "chosen", "_left": "as it was", "public": None}
+
+
+@pytest.mark.engine
+def test_a_required_plugin_stands_or_nothing_starts(facts):
+    assert set(facts["not required"].values()) == {None}
+    not_loaded = "RuntimeError: Required plugins are not loaded: {}. They are not installed, "
+    for plugin, sentence in {
+        "not_importable": not_loaded.format("not_importable"),
+        MISSING: not_loaded.format(MISSING),
+        "not_runnable": "ArithmeticError: injected",
+        "on_what_is_gone": "AttributeError: ",
+    }.items():
+        assert facts["required"].pop(plugin).startswith(sentence)
+    assert facts["required"] == {"sound": None}
 
 
 WITHOUT_HOOKS = """
@@ -100,21 +196,22 @@ def register():  # found before the plugin's own
 
 @pytest.mark.engine
 def test_with_the_patches_constraints_are_kept_without_those_hooks(
-    small_random_checkpoint, tmp_path
+    patched, small_random_checkpoint, tmp_path
 ):
-    patched, plugin = tmp_path / "patched", tmp_path / "plugin"
-    patched.mkdir()
-    plugin.mkdir()
-    patched_engine(patched)
-    source = WITHOUT_HOOKS.format(handlers=[handler_of(patch) for patch in PATCHES])
-    path = install_plugin(plugin, "without_hooks", source)["PYTHONPATH"]
-    # Without the folder that the tests run in, where the plugin's own entry point may be first.
-    env = {"PYTHONPATH": f"{patched}{os.pathsep}{path}", "PYTHONSAFEPATH": "1"}
+    handlers = [handler for patch in PATCHES for handler in needless_with(patch)]
+    source = WITHOUT_HOOKS.format(handlers=handlers)
+    path = install_plugin(tmp_path, "without_hooks", source)["PYTHONPATH"]
+    env = {
+        "PYTHONPATH": f"{patched}{os.pathsep}{path}",
+        # Without the folder that the tests run in, where the plugin's own entry point may be first.
+        "PYTHONSAFEPATH": "1",
+        "SGLANG_REQUIRED_PLUGINS": "lave, without_hooks",
+    }
     with (
         Server(small_random_checkpoint, env=env, **LAVE) as server,
         ThreadPoolExecutor(4) as pool,
     ):
-        assert (plugin / "hooks_are_off").exists()
+        assert (tmp_path / "hooks_are_off").exists()
 
         def ask(**parameters) -> tuple[int, str]:
             body = {"text": "x", "sampling_params": {"max_new_tokens": 40, **parameters}}

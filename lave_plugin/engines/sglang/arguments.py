@@ -40,6 +40,7 @@ def add_flag(result: None, parser: argparse.ArgumentParser) -> None:
     """Hook behind ``ServerArgs.add_cli_args``."""
     parser.add_argument(
         "--constrained-decoding",
+        dest=_ATTRIBUTE,
         action=_Flag,
         choices=CHOICES,
         default="none",
@@ -53,7 +54,7 @@ def add_flag(result: None, parser: argparse.ArgumentParser) -> None:
 def carry_flag(original, cls, args: argparse.Namespace):
     """Hook around ``ServerArgs.from_cli_args``."""
     server_args = original(cls, args)
-    setattr(server_args, _ATTRIBUTE, getattr(args, "constrained_decoding", "none"))
+    setattr(server_args, _ATTRIBUTE, getattr(args, _ATTRIBUTE, "none"))
     return server_args
 
 

@@ -62,20 +62,24 @@ def options_at_launch(server_args) -> LaveOptions:
         return options_of_server(server_args, yaml.safe_load(file) or {})
 
 
-def complete_dllm_config(dllm_config, server_args):
+def take_mask_id(dllm_config, server_args):
     """Hook behind ``DllmConfig.from_server_args``.
 
     The engine has a table of mask ids by architecture (``dllm/config.py``). A checkpoint
     that names its own knows better: tiny vocabularies don't even reach the table's ids.
     """
-    if dllm_config is None:
-        return None
-    if dllm_config.mask_id >= 0:
+    if dllm_config is not None and dllm_config.mask_id >= 0:
         mask_id = _checkpoint_mask_id(server_args.model_path, server_args.revision)
         if mask_id is not None:
             dllm_config.mask_id = mask_id
-    dllm_config.constrained_decoding = arguments.constrained_decoding(server_args)
-    dllm_config.lave_options = options_of_server(server_args, dllm_config.algorithm_config)
+    return dllm_config
+
+
+def add_options(dllm_config, server_args):
+    """Hook behind ``DllmConfig.from_server_args``: the flag and the YAML file's options."""
+    if dllm_config is not None:
+        dllm_config.constrained_decoding = arguments.constrained_decoding(server_args)
+        dllm_config.lave_options = options_of_server(server_args, dllm_config.algorithm_config)
     return dllm_config
 
 

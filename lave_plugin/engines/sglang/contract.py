@@ -64,7 +64,6 @@ def _ready(result: dict, scheduler) -> dict:
     """``Scheduler.get_init_info``: say in the start-up message that the hooks stand."""
     if arguments.constrained_decoding(scheduler.server_args) != "none":
         check()
-        metrics.start(scheduler)
         result[HANDSHAKE] = True
     return result
 
@@ -121,9 +120,16 @@ HOOKS = (
     Hook(
         "sglang.srt.dllm.config.DllmConfig.from_server_args",
         HookType.AFTER,
-        config.complete_dllm_config,
+        config.take_mask_id,
         ("server_args",),
-        "takes the mask id from the checkpoint and the options from the YAML file",
+        "takes the mask id from the checkpoint",
+    ),
+    Hook(
+        "sglang.srt.dllm.config.DllmConfig.from_server_args",
+        HookType.AFTER,
+        config.add_options,
+        ("server_args",),
+        "takes the flag and the options from the YAML file to the scheduler",
     ),
     Hook(
         "sglang.srt.dllm.config.DllmConfig.validate_request",
@@ -232,7 +238,14 @@ HOOKS = (
         HookType.AFTER,
         _ready,
         ("self",),
-        "each scheduler says that its hooks stand, and begins to count",
+        "each scheduler says that its hooks stand",
+    ),
+    Hook(
+        "sglang.srt.managers.scheduler.Scheduler.get_init_info",
+        HookType.AFTER,
+        metrics.start,
+        ("self",),
+        "each scheduler begins to count",
     ),
     Hook(
         "sglang.srt.managers.data_parallel_controller.DataParallelController.get_init_info",

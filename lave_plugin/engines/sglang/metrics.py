@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 from weakref import WeakKeyDictionary
 
+from lave_plugin.engines.sglang import arguments
 from lave_plugin.grammar import room
 from lave_plugin.session import Session
 
@@ -119,9 +120,11 @@ of_process: Metrics | None = None
 """``None`` where the engine has no metrics, or lets another rank have them."""
 
 
-def start(scheduler: Any) -> None:
-    """Begin to count in the process of ``scheduler``, whose own metrics are there by now."""
+def start(result: dict, scheduler: Any) -> dict:
+    """Hook behind ``Scheduler.get_init_info``, where the scheduler's own metrics are there."""
     global of_process
     reporter = scheduler.metrics_reporter
-    if reporter.current_scheduler_metrics_enabled:
+    constrained = arguments.constrained_decoding(scheduler.server_args) != "none"
+    if constrained and reporter.current_scheduler_metrics_enabled:
         of_process = Metrics(reporter.metrics_collector.labels)
+    return result

@@ -196,6 +196,8 @@ def constrain_algorithm(result: None, worker) -> None:
         worker.lave_step = ConstrainedStep(worker.dllm_algorithm, dllm_config.lave_options.top_k)
         worker.dllm_algorithm.step = worker.lave_step
         worker.dllm_algorithm.max_steps = worker.lave_step.max_steps
+        # For an engine that refuses what its algorithms don't keep (patches/0003).
+        type(worker.dllm_algorithm).enforces_grammar = True
 
 
 def with_requests(original, worker, forward_batch, batch=None):
