@@ -184,7 +184,7 @@ def ask(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """What comes of the answer, as it comes: some of its text, some of what ``lave`` says of it."""
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-    ended = told = False
+    ended = told = traced = False
     try:
         with requests.post(
             f"{root}/v1/chat/completions", json=body, headers=headers, stream=True, timeout=TIMEOUT
@@ -194,16 +194,17 @@ def ask(
             for event in events(response):
                 if "error" in event:
                     raise NoAnswer(f"{root} says: {message(json.dumps(event))}")
-                facts = ((event.get("metadata") or {}).get("lave") or [{}])[0]
-                told = told or "trace" in facts
+                facts = ((event.get("metadata") or {}).get("lave") or [None])[0] or {}
+                traced = traced or "trace" in facts
+                told = told or "strategy" in facts
                 for choice in event.get("choices", ()):
                     ended = ended or choice.get("finish_reason") is not None
                     yield (choice.get("delta") or {}).get("content") or "", facts
     except (requests.RequestException, ValueError) as error:
         raise NoAnswer(f"{root} does not answer: {error}") from None
-    if not ended:
+    if not ended or (traced and not told):  # the latter where somebody has aborted it
         raise NoAnswer(f"{root} ended the stream before the answer.")
-    if not told:
+    if not traced:
         raise NoAnswer(
             f"{root} tells nothing of its steps: it runs without --constrained-decoding lave, or "
             "with an older version of the plugin."

@@ -319,6 +319,11 @@ def test_what_comes_is_told_before_the_next_is_sent(pretend):
 FAULTS = {
     "refused": (400, {"message": "a regex that is none"}, "says 400: a regex that is none"),
     "refused in the stream": (200, [{"error": {"message": "a bad regex"}}], "says: a bad regex"),
+    "aborted": (
+        200,
+        [*(chunk(*part) for part in [*in_parts()][:3]), chunk(finish="abort")],
+        "ended the stream before the answer",
+    ),
     "an end before the end": (200, answer(FACTS)[:2], "ended the stream before the answer"),
     "no plugin": (200, answer(None), "tells nothing of its steps"),
     "no trace": (200, answer({"strategy": "lave"}), "tells nothing of its steps"),
