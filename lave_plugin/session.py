@@ -186,8 +186,8 @@ class Session:
         """What there is to say of a finished answer.
 
         The ``strategy``; ``complete``, whether it is a sentence of the grammar;
-        ``thinking_tokens``, those before the grammar began; ``tallies``; and the ``trace``, where
-        there is one.
+        ``thinking_tokens``, those before the grammar began; ``tallies``; and of the ``trace``,
+        where there is one, ``new_steps``.
 
         Args:
             answer: its tokens, up to where it was cut.
@@ -198,15 +198,19 @@ class Session:
             state = self.tokens.start
             for token in answer[begin:]:
                 state = self.tokens.advance(state, token)
-        facts = {
+        return {
             "strategy": self.name,
             "complete": self.tokens.is_complete(state),
             "thinking_tokens": len(answer) if begin is None else begin,
             **self.tallies(),
+            **self.new_steps(),
         }
-        if self.trace is not None:
-            facts["trace"] = self.trace.facts(self.tokens.vocabulary)
-        return facts
+
+    def new_steps(self) -> dict[str, Any]:
+        """Under ``trace`` the steps since it was last asked; nothing without a trace."""
+        if self.trace is None:
+            return {}
+        return {"trace": self.trace.take(self.tokens.vocabulary)}
 
     def step(self, canvas: Canvas, candidates: Candidates, proposals: Proposals) -> None:
         """One denoising step on ``canvas``, in place (see ``Lave.step``)."""

@@ -1,7 +1,9 @@
 """What the denoising steps of one request did, written down for whoever asks (``lave watch``).
 
 A request asks with ``custom_params: {"lave": {"trace": true}}`` and finds it in its
-``meta_info``. Nothing is written down for any other.
+``meta_info``: in one piece with an answer that comes in one piece, and in a stream in parts, each
+with what is new since the part before, so that a step is told while later ones are still to be
+made. Nothing is written down for any other request.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ class Trace:
         self.steps: list[dict[str, Any]] = []
         self.left_out = 0
         self._entries = 0
+        self._told: set[int] = set()
         self._forget()
 
     def _forget(self) -> None:
@@ -112,17 +115,21 @@ class Trace:
             }
         )
 
-    def facts(self, vocabulary: Vocabulary) -> dict[str, Any]:
-        """The trace as it goes into an answer.
+    def take(self, vocabulary: Vocabulary) -> dict[str, Any]:
+        """What was written down since it was last taken, as it goes into an answer.
 
         ``steps``; how many more were ``left_out``; ``texts``, of each id that has one what it
-        spells, bytes that are no UTF-8 by themselves as ``\\xe2``; and the ``end_tokens``.
+        spells, bytes that are no UTF-8 by themselves as ``\\xe2``; and the ``end_tokens``. An id
+        that an earlier part told of is not told of again. It is kept no longer.
         """
-        ids = {token for step in self.steps for token in _ids(step)}
+        steps, self.steps = self.steps, []
+        left_out, self.left_out = self.left_out, 0
+        ids = {token for step in steps for token in _ids(step)} - self._told
+        self._told |= ids
         known = [token for token in sorted(ids) if 0 <= token < len(vocabulary)]
         return {
-            "steps": self.steps,
-            "left_out": self.left_out,
+            "steps": steps,
+            "left_out": left_out,
             "texts": {
                 str(token): data.decode(errors="backslashreplace")
                 for token in known
@@ -130,6 +137,19 @@ class Trace:
             },
             "end_tokens": sorted(ids & vocabulary.end_tokens),
         }
+
+
+def nothing_told() -> dict[str, Any]:
+    """What ``join`` begins with."""
+    return {"steps": [], "left_out": 0, "texts": {}, "end_tokens": []}
+
+
+def join(told: dict[str, Any], part: Mapping[str, Any]) -> None:
+    """Put the next part of a trace behind what was ``told``, in place."""
+    told["steps"] += part["steps"]
+    told["left_out"] += part["left_out"]
+    told["texts"].update(part["texts"])
+    told["end_tokens"] = sorted({*told["end_tokens"], *part["end_tokens"]})
 
 
 FATES = {

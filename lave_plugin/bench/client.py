@@ -112,10 +112,10 @@ class Client:
                 f"{self.base_url}/v1/chat/completions", json=body, stream=True, timeout=TIMEOUT
             ) as response:
                 if not response.ok:
-                    return _failed(sent, f"{response.status_code}: {_message(response.text)}")
-                for event in _events(response):
+                    return _failed(sent, f"{response.status_code}: {message(response.text)}")
+                for event in events(response):
                     if "error" in event:
-                        return _failed(sent, _message(json.dumps(event)))
+                        return _failed(sent, message(json.dumps(event)))
                     usage = event.get("usage") or usage
                     for choice in event.get("choices", ()):
                         if piece := (choice.get("delta") or {}).get("content"):
@@ -154,7 +154,7 @@ class Client:
                 timeout=TIMEOUT,
             )
             if not response.ok:
-                return _failed(sent, f"{response.status_code}: {_message(response.text)}")
+                return _failed(sent, f"{response.status_code}: {message(response.text)}")
             answer = response.json()
             choice, usage = answer["choices"][0], answer["usage"]
             seconds = perf_counter() - sent
@@ -180,7 +180,7 @@ class Client:
         return replies, perf_counter() - begin
 
 
-def _events(response: requests.Response) -> Iterator[dict[str, Any]]:
+def events(response: requests.Response) -> Iterator[dict[str, Any]]:
     """The JSON of a stream of server-sent events, each as it arrives."""
     for line in response.iter_lines(chunk_size=None):
         if line.startswith(b"data:"):
@@ -190,7 +190,7 @@ def _events(response: requests.Response) -> Iterator[dict[str, Any]]:
             yield json.loads(data)
 
 
-def _message(text: str) -> str:
+def message(text: str) -> str:
     """What an error says, out of OpenAI's or SGLang's envelope."""
     try:
         content = json.loads(text)

@@ -1,4 +1,8 @@
-"""``lave watch``: a request being denoised, step by step."""
+"""``lave watch``: a request being denoised, step by step, as the engine makes the steps.
+
+It asks for a stream, in which a chunk comes with each step (``engines/sglang/response.py``). That
+needs no option: where a server tells all at the end, the same is shown then.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from lave_plugin.bench.client import events, message
 from lave_plugin.cli.demo import (
     Device,
     Model,
@@ -56,7 +61,9 @@ Html = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Write a page with a slider instead.")
 ]
 Step = Annotated[bool, typer.Option("--step", help="Wait for Enter after each step.")]
-Pace = Annotated[float, typer.Option(min=0, help="Seconds that a step is shown, at a terminal.")]
+Pace = Annotated[
+    float, typer.Option(min=0, help="Seconds that a step is shown at least, at a terminal.")
+]
 MaxTokens = Annotated[int, typer.Option(min=1, help="Tokens that the answer may have.")]
 Temperature = Annotated[float, typer.Option(min=0, help="0 takes the most probable.")]
 Seed = Annotated[int | None, typer.Option(help="Of the draws, with a temperature.")]
@@ -64,7 +71,7 @@ Strategy = Annotated[str | None, typer.Option(help="Another than the server's.")
 
 
 class NoAnswer(RuntimeError):
-    """The server did not give one with its steps; the message says why."""
+    """The server did not give one, or not its steps; the message says why."""
 
 
 def watch(
@@ -90,7 +97,7 @@ def watch(
     """Send PROMPT under GRAMMAR and show the answer being denoised.
 
     To a running server (--url), or to one with the model that ships, started for it.
-    A request's steps come with its answer, so what is shown is a replay.
+    A step is shown as soon as it is made and the one before it has been there for --pace seconds.
     """
     given = {
         "regex": regex,
@@ -109,26 +116,27 @@ def watch(
         "messages": [{"role": "user", "content": prompt}],
         "max_tokens": max_tokens,
         "temperature": temperature,
-        "return_meta_info": True,
+        "stream": True,
         **constraint(kind, text),
     }
     if seed is not None:
         body["seed"] = seed
     lave = body.setdefault("custom_params", {}).setdefault("lave", {})
-    lave["trace"] = True
+    lave |= {"trace": True, "report": True}
     if strategy is not None:
         lave["strategy"] = strategy
     console = Console(highlight=False)
+    story = Story(prompt, kind, text)
     try:
         with server(url, model, device) as root:
-            answer, facts = ask(root, body, api_key)
+            steps = story.grow(ask(root, body, api_key))
+            if html is None:
+                show(console, story, steps, step=step, pace=pace)
+                return
+            list(steps)
     except (ServerError, NoAnswer) as error:
         console.print(escape(str(error)), style="red")
         raise typer.Exit(1) from None
-    story = Story(prompt, kind, text, answer, facts)
-    if html is None:
-        show(console, story, step=step, pace=pace)
-        return
     try:
         html.write_text(page(story), encoding="utf-8")
     except OSError as error:
@@ -171,24 +179,33 @@ def constraint(kind: str, text: str) -> dict[str, Any]:
     }
 
 
-def ask(root: str, body: dict[str, Any], api_key: str | None) -> tuple[str, dict[str, Any]]:
-    """The answer's text, and what its ``meta_info`` says of its constraint."""
+def ask(
+    root: str, body: dict[str, Any], api_key: str | None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What comes of the answer, as it comes: some of its text, some of what ``lave`` says of it."""
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    ended = told = traced = False
     try:
-        response = requests.post(
-            f"{root}/v1/chat/completions", json=body, headers=headers, timeout=TIMEOUT
-        )
-        content = response.json()
-    except requests.RequestException as error:
+        with requests.post(
+            f"{root}/v1/chat/completions", json=body, headers=headers, stream=True, timeout=TIMEOUT
+        ) as response:
+            if response.status_code != 200:
+                raise NoAnswer(f"{root} says {response.status_code}: {message(response.text)}")
+            for event in events(response):
+                if "error" in event:
+                    raise NoAnswer(f"{root} says: {message(json.dumps(event))}")
+                facts = ((event.get("metadata") or {}).get("lave") or [None])[0] or {}
+                traced = traced or "trace" in facts
+                told = told or "strategy" in facts
+                for choice in event.get("choices", ()):
+                    ended = ended or choice.get("finish_reason") is not None
+                    yield (choice.get("delta") or {}).get("content") or "", facts
+    except (requests.RequestException, ValueError) as error:
         raise NoAnswer(f"{root} does not answer: {error}") from None
-    if response.status_code != 200:
-        said = content.get("message") or content.get("error") or content
-        raise NoAnswer(f"{root} says {response.status_code}: {said}")
-    (choice,) = content["choices"]
-    facts = (choice.get("meta_info") or {}).get("lave")
-    if facts is None or "trace" not in facts:
+    if not ended or (traced and not told):  # the latter where somebody has aborted it
+        raise NoAnswer(f"{root} ended the stream before the answer.")
+    if not traced:
         raise NoAnswer(
             f"{root} tells nothing of its steps: it runs without --constrained-decoding lave, or "
             "with an older version of the plugin."
         )
-    return choice["message"]["content"] or "", facts

@@ -1,10 +1,12 @@
-"""What a finished request has to tell, and how its tokens are written."""
+"""What a request has to tell, also while it is under way, and how its tokens are written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
+
+from lave_plugin.trace import join, nothing_told
 
 MASKED = -1
 MASK, END = "▢", "⏎"
@@ -28,7 +30,11 @@ class Told:
     times: int = 1
 
 
-@dataclass(frozen=True)
+def _nothing() -> dict[str, Any]:
+    return {"trace": nothing_told()}
+
+
+@dataclass
 class Story:
     """One request.
 
@@ -36,18 +42,38 @@ class Story:
         prompt: what was asked.
         kind: of its constraint, such as ``regex``.
         constraint: the constraint's text, or the name of a grammar that ships.
-        answer: its text.
-        facts: ``meta_info.lave``, with the ``trace`` (``lave_plugin.trace``).
+        answer: its text, so far.
+        facts: ``meta_info.lave``, with the ``trace`` (``lave_plugin.trace``) and, as long as the
+            request is under way, nothing else.
     """
 
     prompt: str
     kind: str
     constraint: str
-    answer: str
-    facts: Mapping[str, Any]
+    answer: str = ""
+    facts: dict[str, Any] = field(default_factory=_nothing)
+
+    def grow(self, parts: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[int]:
+        """Tell what comes, and the number of each step, from 0, as soon as it is there.
+
+        Args:
+            parts: some more of the answer's text, and of its facts; see ``lave_plugin.trace``.
+        """
+        for text, facts in parts:
+            self.answer += text
+            first = len(self.steps)
+            if "trace" in facts:
+                join(self.trace, facts["trace"])
+            self.facts = {**self.facts, **facts, "trace": self.trace}
+            yield from range(first, len(self.steps))
 
     @property
-    def trace(self) -> Mapping[str, Any]:
+    def is_finished(self) -> bool:
+        """Whether all is told."""
+        return "strategy" in self.facts
+
+    @property
+    def trace(self) -> dict[str, Any]:
         """The steps, the tokens' texts and the end tokens."""
         return self.facts["trace"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -31,21 +32,23 @@ _BAR = 10
 _LONGEST_TAIL = 200
 
 
-def show(console: Console, story: Story, *, step: bool, pace: float) -> None:
-    """All steps: one at a time with ``step``, in one place at a terminal, else in a row."""
-    frames = range(len(story.steps))
-    if step:
-        for at in frames:
-            console.print(frame(story, at))
-            if step and at < frames[-1]:
-                step = _wait(console)
-    elif console.is_terminal:
+def show(console: Console, story: Story, steps: Iterable[int], *, step: bool, pace: float) -> None:
+    """Each step as it comes, in one place at a terminal, else in a row; then the answer.
+
+    Args:
+        steps: their numbers; the next one may take as long as the engine takes to make it.
+        step: wait for Enter before each but the first.
+        pace: seconds that a step stays at least, where the next one takes its place.
+    """
+    if console.is_terminal and not step:
         with Live(console=console, auto_refresh=False) as live:
-            for at in frames:
+            for at in steps:
                 live.update(frame(story, at), refresh=True)
                 time.sleep(pace)
     else:
-        for at in frames:
+        for at in steps:
+            if step and at > 0:
+                step = _wait(console)
             console.print(frame(story, at))
     console.print(Rule(style="dim"))
     console.print(closing(story))
@@ -61,9 +64,10 @@ def frame(story: Story, at: int) -> RenderableType:
     """Step ``at`` (from 0): what the model would write, the block, its witness, and why."""
     step = story.steps[at]
     last = step["begin"] + len(step["after"]) - 1
+    of_all = f" of {len(story.steps)}" if story.is_finished else ""
     title = Text.assemble(
         (f"step {at + 1}", "bold"),
-        f" of {len(story.steps)}, block {story.block_number(at)}, tokens {step['begin']} to {last}",
+        f"{of_all}, block {story.block_number(at)}, tokens {step['begin']} to {last}",
     )
     lines = Table.grid(padding=(0, 2))
     lines.add_column(style="dim", no_wrap=True)

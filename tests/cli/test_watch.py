@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from html.parser import HTMLParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -14,7 +16,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from lave_plugin.cli import app
-from lave_plugin.trace import FATES
+from lave_plugin.cli.watch import ask
+from lave_plugin.trace import FATES, nothing_told
 from lave_plugin.watch.page import page
 from lave_plugin.watch.story import Story
 from lave_plugin.watch.terminal import SIGNS, frame, show
@@ -121,10 +124,57 @@ def test_every_fate_has_its_sign():
 def test_at_a_terminal_the_steps_take_one_place_and_a_cut_trace_says_so(tmp_path):
     story = Story("", "regex", "", "", {**FACTS, "trace": {**FACTS["trace"], "left_out": 7}})
     with open(tmp_path / "out", "w") as out:
-        show(Console(file=out, force_terminal=True, width=100), story, step=False, pace=0)
+        console = Console(file=out, force_terminal=True, width=100)
+        show(console, story, range(4), step=False, pace=0)
     text = (tmp_path / "out").read_text()
     assert "\x1b[1A" in text  # up, to write over the step before
     assert "7 steps more than a trace may tell of" in text
+
+
+def in_parts() -> Iterator[tuple[str, dict]]:
+    """The story as a stream brings it: a part for each step, and an end without any."""
+    texts = dict(TEXTS)
+    for step in STEPS:
+        new = {str(i): texts.pop(str(i)) for i in step["after"] if str(i) in texts}
+        ends = [1] if 1 in step["after"] else []
+        yield "", {"trace": nothing_told() | {"steps": [step], "texts": new, "end_tokens": ends}}
+    yield STORY.answer[:4], {}
+    yield STORY.answer[4:], {**FACTS, "trace": nothing_told() | {"texts": texts}}
+
+
+def test_a_story_grows_to_what_it_is_told_at_once():
+    story = Story(STORY.prompt, STORY.kind, STORY.constraint)
+    assert [(at, story.is_finished) for at in story.grow(in_parts())] == [
+        (at, False) for at in range(4)
+    ]
+    assert story == STORY and story.is_finished
+
+
+@pytest.mark.parametrize("way", ["in a row", "in one place", "at Enter"])
+def test_a_step_is_shown_while_the_next_is_still_to_come(way, monkeypatch):
+    story, out = Story("", "regex", ""), io.StringIO()
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n" * 4))
+    console = Console(file=out, force_terminal=way == "in one place", color_system=None, width=100)
+
+    def coming():
+        for number, part in enumerate(in_parts(), 1):
+            yield part
+            if number <= 4:
+                assert f"step {number}, block {1 + (number == 4)}, tokens" in out.getvalue()
+                assert f"step {number + 1}" not in out.getvalue()
+
+    show(console, story, story.grow(coming()), step=way == "at Enter", pace=0)
+    assert out.getvalue().count("Enter for the next step") == (3 if way == "at Enter" else 0)
+    assert "lave: 4 steps, 2 refusals" in out.getvalue()
+
+
+def test_a_step_stays_where_it_is_shown_for_a_while(monkeypatch):
+    waits = []
+    monkeypatch.setattr(time, "sleep", waits.append)
+    for terminal in (False, True):
+        console = Console(file=io.StringIO(), force_terminal=terminal, width=100)
+        show(console, STORY, range(4), step=False, pace=0.25)
+        assert waits == [0.25] * 4 * terminal
 
 
 # --- the command -------------------------------------------------------------------------
@@ -132,18 +182,34 @@ def test_at_a_terminal_the_steps_take_one_place_and_a_cut_trace_says_so(tmp_path
 
 @pytest.fixture
 def pretend():
-    """``pretend(status, content)``: the URL of a server that answers so, and what it was asked."""
+    """``pretend(status, content)``: the URL of a server that answers so, and what it was asked.
+
+    The content is that of an error, or the events of a stream.
+    """
     servers, asked = [], []
 
-    def pretend(status: int, content: dict) -> tuple[str, list[dict]]:
+    def pretend(status: int, content: dict | Iterable[dict]) -> tuple[str, list[dict]]:
         class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 asked.append({"path": self.path, "key": self.headers["Authorization"]})
                 asked[-1].update(json.loads(body))
                 self.send_response(status)
+                self.send_header("Transfer-Encoding", "chunked")
                 self.end_headers()
-                self.wfile.write(json.dumps(content).encode())
+                if isinstance(content, dict):
+                    self.send(json.dumps(content))
+                else:
+                    for event in content:
+                        self.send(f"data: {json.dumps(event)}\n\n")
+                    self.send("data: [DONE]\n\n")
+                self.send("")
+
+            def send(self, text: str):
+                data = text.encode()
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
 
             def log_message(self, *_):
                 pass
@@ -159,9 +225,15 @@ def pretend():
         server.server_close()
 
 
-def answer(facts: dict | None) -> dict:
-    meta_info = {} if facts is None else {"lave": facts}
-    return {"choices": [{"message": {"content": STORY.answer}, "meta_info": meta_info}]}
+def chunk(text: str = "", facts: dict | None = None, finish: str | None = None) -> dict:
+    """An event of a chat completion that is streamed."""
+    choice = {"index": 0, "delta": {"content": text}, "finish_reason": finish}
+    return {"choices": [choice], **({"metadata": {"lave": [facts]}} if facts else {})}
+
+
+def answer(facts: dict | None) -> list[dict]:
+    """The events of one whose steps all come at its end."""
+    return [chunk(STORY.answer), chunk(facts=facts), chunk(finish="stop")]
 
 
 def watch(*arguments: str, keys: str = ""):
@@ -194,15 +266,19 @@ def test_what_the_server_is_asked(pretend, name):
     (body,) = asked
     assert body.items() >= {**constraint, "seed": 3, "max_tokens": 7, "temperature": 0}.items()
     assert body["messages"] == [{"role": "user", "content": PROMPT}]
-    assert body["custom_params"] == {"lave": {"trace": True, "strategy": "map"}}
-    assert body["return_meta_info"] and body["key"] == "Bearer k"
+    assert body["custom_params"] == {"lave": {"trace": True, "report": True, "strategy": "map"}}
+    assert body["stream"] and body["key"] == "Bearer k"
     assert body["path"] == "/v1/chat/completions"
 
 
 def test_a_grammar_that_ships_a_file_and_the_example(pretend, tmp_path):
     url, asked = pretend(200, answer(FACTS))
     assert watch(PROMPT, "--grammar", "cpp", "--url", url).exit_code == 0
-    assert asked[-1]["custom_params"]["lave"] == {"grammar": "cpp", "trace": True}
+    assert asked[-1]["custom_params"]["lave"] == {
+        "grammar": "cpp",
+        "trace": True,
+        "report": True,
+    }
     (tmp_path / "digits.regex").write_text("[0-9]+\n")
     assert watch(PROMPT, str(tmp_path / "digits.regex"), "--url", url).exit_code == 0
     assert asked[-1]["regex"] == "[0-9]+"
@@ -218,8 +294,37 @@ def test_step_by_step_it_waits_until_nobody_is_there(pretend):
     assert result.output.count("step ") >= 4 and "lave: 4 steps, 2 refusals" in result.output
 
 
+def test_what_comes_is_told_before_the_next_is_sent(pretend):
+    """Over HTTP: the server sends a part when the one before has been read."""
+    read = threading.Semaphore(0)
+
+    def sent():
+        for text, facts in in_parts():
+            yield chunk(text, facts)
+            assert read.acquire(timeout=10)
+        yield chunk(finish="stop")
+
+    url, _ = pretend(200, sent())
+    story = Story(STORY.prompt, STORY.kind, STORY.constraint)
+
+    def reading():
+        for part in ask(url, {}, None):
+            yield part
+            read.release()
+
+    assert list(story.grow(reading())) == [0, 1, 2, 3]
+    assert story == STORY
+
+
 FAULTS = {
     "refused": (400, {"message": "a regex that is none"}, "says 400: a regex that is none"),
+    "refused in the stream": (200, [{"error": {"message": "a bad regex"}}], "says: a bad regex"),
+    "aborted": (
+        200,
+        [*(chunk(*part) for part in [*in_parts()][:3]), chunk(finish="abort")],
+        "ended the stream before the answer",
+    ),
+    "an end before the end": (200, answer(FACTS)[:2], "ended the stream before the answer"),
     "no plugin": (200, answer(None), "tells nothing of its steps"),
     "no trace": (200, answer({"strategy": "lave"}), "tells nothing of its steps"),
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import random
 from collections import Counter
 
 import numpy as np
@@ -18,7 +20,7 @@ from lave_plugin.canvas import MASKED
 from lave_plugin.options import LaveOptions
 from lave_plugin.session import Session
 from lave_plugin.thinking import Thinking
-from lave_plugin.trace import FATES, Trace
+from lave_plugin.trace import FATES, Trace, join, nothing_told
 
 GRAMMARS = {
     "nested": 'root ::= "a" root "b" | "c"',
@@ -93,12 +95,13 @@ def test_the_events_lead_from_each_block_to_the_next(
     check(trace.steps, bool(retractions))
     blocks = {step["begin"]: step["after"] for step in trace.steps}
     assert list(itertools.chain(*blocks.values()))[: len(answer)] == answer
+    steps = trace.steps
     facts = session.facts(answer)
-    fates = Counter(fate for step in trace.steps for fate, *_ in step["events"])
+    fates = Counter(fate for step in steps for fate, *_ in step["events"])
     assert facts["refusals"] == fates["refused"] + fates["replaced"]
     assert facts["recoveries"] == fates["recovered"]
     assert facts["forced_tokens"] == fates["forced"]
-    assert facts["trace"]["steps"] is trace.steps
+    assert facts["trace"]["steps"] is steps and not trace.steps
 
 
 @given(name=st.sampled_from(list(GRAMMARS)), engine=engines)
@@ -185,6 +188,48 @@ def test_a_long_trace_is_cut_and_says_so(monkeypatch):
     _, _, steps = decode("ambiguous", engine, trace)
     assert trace.left_out and len(trace.steps) + trace.left_out == steps
     assert sum(len(step["after"]) + len(step["events"]) for step in trace.steps) <= 60
+
+
+class Streamed(Trace):
+    """Some of its steps are taken while the others are still to be made."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.random = random.Random(seed)
+        self.parts: list[dict] = []
+
+    def end_step(self, *arguments) -> None:
+        super().end_step(*arguments)
+        for _ in range(self.random.choice([0, 0, 1, 2])):
+            self.parts.append(self.take(VOCABULARY))
+
+
+@given(
+    name=st.sampled_from(list(GRAMMARS)),
+    engine=engines,
+    seed=st.integers(0, 999),
+    most=st.sampled_from([60, traces.MOST_ENTRIES]),
+)
+@settings(max_examples=30, deadline=None)
+def test_in_parts_nothing_is_lost_and_nothing_told_twice(name, engine, seed, most):
+    trace, whole = Streamed(seed), Trace()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(traces, "MOST_ENTRIES", most)
+        decode(name, engine, whole)
+        answer, session, steps = decode(name, engine, trace)
+    expected = whole.take(VOCABULARY)
+    parts = [*trace.parts, session.facts(answer)["trace"]]
+    told = nothing_told()
+    for part in copy.deepcopy(parts):
+        join(told, part)
+        for step in part["steps"]:  # it can be shown when it comes
+            for token in map(str, [*step["after"], *(event[2] for event in step["events"])]):
+                assert told["texts"].get(token) == expected["texts"].get(token)
+    assert told == expected
+    assert len(told["steps"]) + told["left_out"] == steps
+    assert sum(len(part["texts"]) for part in parts) == len(told["texts"])
+    assert sum(len(part["end_tokens"]) for part in parts) == len(told["end_tokens"])
+    assert session.new_steps() == {"trace": nothing_told()}
 
 
 def test_a_row_is_weighed_by_its_own_logits():

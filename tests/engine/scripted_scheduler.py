@@ -18,11 +18,13 @@ import xgrammar as xgr
 from scripted import COMPILER, END, MASK_ID, VOCABULARY, text_of, token_automaton
 from sglang.srt.managers.schedule_batch import FINISH_ABORT
 
+from lave_plugin.engines.sglang import response
 from lave_plugin.engines.sglang.admission import admit
 from lave_plugin.engines.sglang.grammars import LaveGrammar
 from lave_plugin.engines.sglang.stepping import ConstrainedStep
 from lave_plugin.options import LaveOptions
 from lave_plugin.session import Session
+from lave_plugin.trace import Trace, join, nothing_told
 
 BLOCK, BUDGET, ROUNDS = 8, 30, 200
 GRAMMARS = {
@@ -51,6 +53,7 @@ class Request:
             top_k=1,
             sampling_seed=None,
             custom_params=None,
+            max_new_tokens=BUDGET,
         )
         self.grammar = None
         if constrained:
@@ -62,6 +65,11 @@ class Request:
     @property
     def dllm_block_offset(self) -> int:
         return (len(self.origin_input_ids) + len(self.output_ids)) // BLOCK * BLOCK
+
+    @property
+    def output_ids_through_stop(self) -> list[int]:
+        end = self.output_ids.index(END) + 1 if END in self.output_ids else BUDGET
+        return self.output_ids[:end]
 
     @property
     def _first(self) -> int:
@@ -241,5 +249,47 @@ def run(disturb) -> dict[str, dict]:
     }
 
 
+def traced(stream: bool, read_every: int = 1) -> dict[str, dict]:
+    """What a reader is told of the steps, who comes to read only in some rounds."""
+    scheduler = Scheduler()
+    requests = [r for r in scheduler.requests.values() if r.grammar is not None]
+    told, states = {}, {}
+    for request in scheduler.requests.values():
+        request.stream, request.finished_reason = stream, None
+        told[request.rid], states[request.rid] = nothing_told(), SimpleNamespace(out_list=[])
+    for request in requests:
+        trace = Trace()
+        request.session = Session(
+            token_automaton(GRAMMARS[request.rid]), LaveOptions(), BUDGET, trace=trace
+        )
+        request.grammar.session = request.session
+    manager = SimpleNamespace(enable_metrics=False)
+    for number in range(ROUNDS):
+        batch = list(scheduler.running)
+        if not batch:
+            break
+        scheduler.round()
+        sent = [request for request in batch if stream or request.finished()]
+        info = response.add_facts({}, None, sent)
+        for index, request in enumerate(sent):
+            state, meta_info = states[request.rid], {}
+            end = {"type": "stop"} if request.finished() else None
+            if info:
+                response.report_facts(lambda *_: None, manager, meta_info, state, info, index, end)
+            state.out_list.append({"meta_info": meta_info})
+            if end or number % read_every == 0:
+                part = state.out_list[-1]["meta_info"].get(response.KEY, {}).get("trace")
+                state.out_list = []
+                if part is not None:
+                    join(told[request.rid], part)
+    return told
+
+
 if __name__ == "__main__":
-    json.dump({name: run(disturb) for name, disturb in SCENARIOS.items()}, sys.stdout)
+    outcomes = {name: run(disturb) for name, disturb in SCENARIOS.items()}
+    outcomes["traced"] = {
+        "whole": traced(stream=False),
+        "streamed": traced(stream=True),
+        "streamed to a slow reader": traced(stream=True, read_every=7),
+    }
+    json.dump(outcomes, sys.stdout)

@@ -1,9 +1,10 @@
-"""Retraction, preemption and abort, on the plugin's side of the engine.
+"""Retraction, preemption, abort and a slow reader, on the plugin's side of the engine.
 
 In SGLang 0.5.23 no dLLM request survives the first two: preemption looks for running requests
 where there are none, and ``/pause_generation`` with mode retract ends the scheduler ("Redundant
 requests detected"), with the plugin or without. So this is our side of it, on objects that
-have what ours reads (``scripted_scheduler.py``). Aborts are in ``test_faults.py`` as well.
+have what ours reads (``scripted_scheduler.py``). Aborts are in ``test_faults.py`` as well. How
+fast a stream is read can't be timed with the real engine.
 """
 
 from __future__ import annotations
@@ -71,6 +72,12 @@ def test_a_block_that_begins_again_begins_without_what_was_known_of_it(outcomes)
     assert disturbed["list"] != others["list"]
     for rid in others.keys() - {"list"}:
         assert disturbed[rid] == others[rid]
+
+
+def test_a_slow_reader_is_told_every_step_once(outcomes):
+    traced = outcomes["traced"]
+    assert traced["streamed"] == traced["streamed to a slow reader"] == traced["whole"]
+    assert [rid for rid, told in traced["whole"].items() if not told["steps"]] == ["free"]
 
 
 @pytest.mark.parametrize(

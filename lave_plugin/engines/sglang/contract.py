@@ -188,7 +188,8 @@ HOOKS = (
         HookType.AFTER,
         response.add_facts,
         ("self", "reqs"),
-        "says which strategy made an answer and whether it is complete",
+        "says which strategy made an answer and whether it is complete, and in a stream the steps "
+        "that were asked for",
     ),
     Hook(
         "sglang.srt.managers.tokenizer_manager.TokenizerManager.update_request_meta_info",

@@ -3,6 +3,11 @@
 In the scheduler the facts go beside the output of each request that ends; in the process of the
 HTTP server they come out of there. The engine has a place for such values, but keeps them as
 lists that grow from chunk to chunk, one for every request of a batch that has any.
+
+A streamed request that asks for its steps (``trace.py``) has the new ones in each chunk. With
+first-done-first-out scheduling and ``--stream-interval`` 1, both the engine's own choice, it sends
+a chunk behind every forward pass, though a block's tokens are in none before the block is done;
+without the former, behind every block.
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ from sglang.srt.managers.schedule_batch import FINISH_ABORT
 from lave_plugin.engines.sglang import arguments, json_checks, metrics
 from lave_plugin.engines.sglang.admission import answers
 from lave_plugin.engines.sglang.grammars import constraint_of
+from lave_plugin.trace import join
 
 KEY = "lave"
 
@@ -36,10 +42,17 @@ def add_facts(result: dict[str, list], streamer, reqs: list[Any]) -> dict[str, l
 
 
 def _facts(request: Any) -> list[dict[str, Any]]:
-    """None, or the one dictionary, of a constrained request that has ended with an answer."""
+    """None, or the one dictionary, of a constrained request that has ended with an answer.
+
+    Of one that is streamed and goes on, its new steps, also where there are none: what its reader
+    has not come to read is handed on from chunk to chunk (``_with_unread``).
+    """
     constraint = constraint_of(request.grammar)
-    if constraint is None or constraint.session is None or not request.finished():
+    if constraint is None or constraint.session is None:
         return []
+    if not request.finished():
+        steps = constraint.session.new_steps() if request.stream else {}
+        return [steps] if steps else []
     counted = metrics.of_process if answers(request) else None
     if isinstance(request.finished_reason, FINISH_ABORT):
         if counted is not None:
@@ -60,5 +73,18 @@ def report_facts(
     original(manager, meta_info, state, others, index, finish_reason)
     if facts := customized_info.get(KEY):
         for of_request in facts[index]:
-            meta_info[KEY] = of_request
-            json_checks.of_process.see(manager, state, of_request, finish_reason)
+            meta_info[KEY] = _with_unread(state, of_request)
+            if finish_reason is not None:
+                json_checks.of_process.see(manager, state, of_request, finish_reason)
+
+
+def _with_unread(state: Any, facts: dict[str, Any]) -> dict[str, Any]:
+    """``facts``, with the steps of the chunks before that no reader has come to yet.
+
+    The engine sends of them only the last one's ``meta_info``.
+    """
+    unread = state.out_list[-1]["meta_info"].get(KEY, {}) if state.out_list else {}
+    if "trace" not in unread:
+        return facts
+    join(unread["trace"], facts["trace"])
+    return {**facts, "trace": unread["trace"]}
