@@ -84,7 +84,7 @@ def main() -> int:
     server = Server(
         model,
         algorithm=arguments.algorithm,
-        algorithm_config={"block_size": arguments.block_size, "threshold": 0.7},
+        algorithm_config={"block_size": arguments.block_size, "threshold": arguments.threshold},
         constrained_decoding="lave",
         max_running_requests=arguments.clients,
         log_path=arguments.log,
@@ -109,6 +109,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--model", type=Path, help="folder; default: the dLLM that ships")
     parser.add_argument("--algorithm", default="LowConfidence")
     parser.add_argument("--block-size", type=int, default=16)
+    parser.add_argument(
+        "--threshold", type=float, default=0.7, help="a low one means fewer steps an answer"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--log", type=Path, help="keep the server's log here")
     parser.add_argument("--json", type=Path, help="write the report here as well")
