@@ -35,13 +35,10 @@ def compiler_for(vocabulary: Vocabulary, special: Sequence[int] = ()) -> xgramma
 class Pair:
     """A grammar in both, at the same place of the same text.
 
-    Attributes
-    ----------
-    problems
-        Every disagreement, as a sentence.
-    counts
-        What was compared; "malformed UTF-8" are the verdicts in which xgrammar takes what is no
-        text, which is the one difference that is meant.
+    Attributes:
+        problems: Every disagreement, as a sentence.
+        counts: What was compared; "malformed UTF-8" are the verdicts in which xgrammar takes what
+            is no text, which is the one difference that is meant.
     """
 
     def __init__(self, compiled: xgrammar.CompiledGrammar, vocabulary: Vocabulary) -> None:

@@ -24,17 +24,12 @@ TRIVIAL = 'root ::= (("a"))\n'
 class SchemaReport:
     """What came of the schemas.
 
-    Attributes
-    ----------
-    counts
-        Schemas by their fate, and what was compared.
-    construction, first_walk, warm_walk
-        CPU seconds: of each schema from its printed normal form to the start state, and of each
-        text for every byte of it.
-    largest
-        The printed normal form with the most rules.
-    problems
-        Every disagreement, as a sentence.
+    Attributes:
+        counts: Schemas by their fate, and what was compared.
+        construction, first_walk, warm_walk: CPU seconds: of each schema from its printed normal
+            form to the start state, and of each text for every byte of it.
+        largest: The printed normal form with the most rules.
+        problems: Every disagreement, as a sentence.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -135,14 +130,10 @@ def _compile_within(compiler, schema, seconds: int) -> xgrammar.CompiledGrammar:
 class Construction:
     """What one construction costs in a process of its own, medians over such processes.
 
-    Attributes
-    ----------
-    rules
-        Rules of the printed normal form.
-    milliseconds
-        CPU time to the start state.
-    megabytes
-        How far the process's memory rose above what it held before, at its peak.
+    Attributes:
+        rules: Rules of the printed normal form.
+        milliseconds: CPU time to the start state.
+        megabytes: How far the process's memory rose above what it held before, at its peak.
     """
 
     rules: int

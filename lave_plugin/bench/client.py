@@ -24,21 +24,15 @@ class ServerLost(RuntimeError):
 class Reply:
     """What came back for one request.
 
-    Attributes
-    ----------
-    text
-        The answer.
-    ttft, latency
-        Seconds to the first piece of text, and to the end. ``ttft`` is ``latency`` where the
-        answer has no text. Measured from the moment the request is sent.
-    prompt_tokens, output_tokens
-        As the server counts them.
-    finish
-        Why it ended: ``"stop"``, ``"length"``, ...; None if it did not.
-    error
-        What the server refused it with, or None.
-    facts
-        What the plugin says of a constrained answer (``lave`` in its ``meta_info``), or None.
+    Attributes:
+        text: The answer.
+        ttft, latency: Seconds to the first piece of text, and to the end. ``ttft`` is ``latency``
+            where the answer has no text. Measured from the moment the request is sent.
+        prompt_tokens, output_tokens: As the server counts them.
+        finish: Why it ended: ``"stop"``, ``"length"``, ...; None if it did not.
+        error: What the server refused it with, or None.
+        facts: What the plugin says of a constrained answer (``lave`` in its ``meta_info``), or
+            None.
     """
 
     text: str
@@ -54,12 +48,9 @@ class Reply:
 class Client:
     """One server that speaks ``/v1/chat/completions``.
 
-    Parameters
-    ----------
-    base_url
-        The root of the server, such as ``http://127.0.0.1:30000``.
-    api_key
-        Sent as a bearer token, if the server asks for one.
+    Args:
+        base_url: The root of the server, such as ``http://127.0.0.1:30000``.
+        api_key: Sent as a bearer token, if the server asks for one.
     """
 
     def __init__(self, base_url: str, api_key: str | None = None) -> None:
@@ -73,10 +64,8 @@ class Client:
     def model(self) -> str:
         """The name of the model that is served.
 
-        Raises
-        ------
-        ServerLost
-            Nothing that speaks OpenAI's API answers there.
+        Raises:
+            ServerLost: Nothing that speaks OpenAI's API answers there.
         """
         try:
             answer = self._session.get(f"{self.base_url}/v1/models", timeout=60)
@@ -98,10 +87,8 @@ class Client:
 
         A refusal is a reply with an ``error``: it is what the server gives for this request.
 
-        Raises
-        ------
-        ServerLost
-            There was no answer, or no whole one.
+        Raises:
+            ServerLost: There was no answer, or no whole one.
         """
         sent = perf_counter()
         body = {**body, "stream": True, "stream_options": {"include_usage": True}}
@@ -141,10 +128,8 @@ class Client:
 
         Only so does SGLang tell ``facts``.
 
-        Raises
-        ------
-        ServerLost
-            There was no answer.
+        Raises:
+            ServerLost: There was no answer.
         """
         sent = perf_counter()
         try:

@@ -19,10 +19,8 @@ class Cost:
     def fit(cls, by_rows: Mapping[int, float]) -> Cost:
         """The line through measured milliseconds by rows, by least squares.
 
-        Raises
-        ------
-        ValueError
-            There are not two sizes of batch to lay a line through.
+        Raises:
+            ValueError: There are not two sizes of batch to lay a line through.
         """
         if len(by_rows) < 2:
             raise ValueError("the cost of a row takes measurements at two sizes of batch or more")

@@ -16,16 +16,13 @@ from lave_plugin.bench.client import Client
 class EngineSteps:
     """Sums over the engine's steps.
 
-    Attributes
-    ----------
-    steps, rows
-        Denoising steps, and the rows in them: one request that takes five steps beside another
-        makes five steps and ten rows.
-    step_s, verification_s
-        Seconds of the steps, forward pass included, and of the verification in them.
-    by_rows
-        For each number of rows: steps of batches that were constrained throughout, and their
-        seconds in verification.
+    Attributes:
+        steps, rows: Denoising steps, and the rows in them: one request that takes five steps beside
+            another makes five steps and ten rows.
+        step_s, verification_s: Seconds of the steps, forward pass included, and of the verification
+            in them.
+        by_rows: For each number of rows: steps of batches that were constrained throughout, and
+            their seconds in verification.
     """
 
     steps: int = 0

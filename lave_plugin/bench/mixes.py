@@ -28,14 +28,10 @@ MAX_TOKENS = 96
 class Ask:
     """One request.
 
-    Attributes
-    ----------
-    prompt
-        What the user says.
-    constraint
-        More fields of the chat completion; empty for none.
-    check
-        Says of an answer why it doesn't meet the constraint, or None.
+    Attributes:
+        prompt: What the user says.
+        constraint: More fields of the chat completion; empty for none.
+        check: Says of an answer why it doesn't meet the constraint, or None.
     """
 
     prompt: str

@@ -43,13 +43,10 @@ class Sample:
 class PaperBenchmark:
     """One table.
 
-    Parameters
-    ----------
-    samples
-        Answers of each variant to each task, by seed.
-    servers_at_once
-        How many may be up, for variants that need several to take turns. An idle one costs memory
-        and no time.
+    Args:
+        samples: Answers of each variant to each task, by seed.
+        servers_at_once: How many may be up, for variants that need several to take turns. An idle
+            one costs memory and no time.
     """
 
     def __init__(
@@ -89,10 +86,8 @@ class PaperBenchmark:
     def run(self, results: Results, open_server: Open) -> None:
         """Measure what is missing, with as few servers at a time as that takes.
 
-        Raises
-        ------
-        Interrupted
-            See :meth:`Results.measure`.
+        Raises:
+            Interrupted: See :meth:`Results.measure`.
         """
         results.want([sample.key for sample in self.wanted(self.variants)])
         for group in self.groups():

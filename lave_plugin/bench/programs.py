@@ -36,10 +36,8 @@ def passes(
 ) -> Outcome:
     """Compile ``program``, its tests included, run it, and say how that ended.
 
-    Raises
-    ------
-    Unscorable
-        There is no C++ compiler.
+    Raises:
+        Unscorable: There is no C++ compiler.
     """
     with tempfile.TemporaryDirectory(prefix="lave-program-") as folder:
         source, binary = Path(folder, "program.cpp"), Path(folder, "program")
@@ -59,10 +57,8 @@ def passes(
 def compiler() -> str:
     """The path of the C++ compiler.
 
-    Raises
-    ------
-    Unscorable
-        There is none.
+    Raises:
+        Unscorable: There is none.
     """
     for name in (os.environ.get("CXX"), "c++", "g++", "clang++"):
         if name and (path := shutil.which(name)):

@@ -31,16 +31,11 @@ class Interrupted(Exception):
 class Results:
     """Measurements by key, and the setting that they were made in.
 
-    Attributes
-    ----------
-    benchmark
-        Such as ``"serve"``.
-    options
-        What a measurement depends on; JSON values.
-    sessions
-        The settings of the runs that contributed, each with its command and date.
-    notes
-        What a reader must know of them, in sentences.
+    Attributes:
+        benchmark: Such as ``"serve"``.
+        options: What a measurement depends on; JSON values.
+        sessions: The settings of the runs that contributed, each with its command and date.
+        notes: What a reader must know of them, in sentences.
     """
 
     def __init__(self, path: Path, benchmark: str, options: Mapping[str, Any]) -> None:
@@ -57,10 +52,8 @@ class Results:
     def read(cls, path: Path) -> Results:
         """The results in a file.
 
-        Raises
-        ------
-        OtherResults
-            It holds none.
+        Raises:
+            OtherResults: It holds none.
         """
         try:
             content = json.loads(path.read_text())
@@ -82,10 +75,8 @@ class Results:
     ) -> Results:
         """Begin, or go on with what the file holds.
 
-        Raises
-        ------
-        OtherResults
-            The file is of another benchmark or of other options.
+        Raises:
+            OtherResults: The file is of another benchmark or of other options.
         """
         results = cls(path, benchmark, options)
         if path.exists() and not afresh:
@@ -161,10 +152,8 @@ class Results:
 
         They are all that is wanted, or a part of it.
 
-        Raises
-        ------
-        Interrupted
-            On Ctrl-C or SIGTERM; what was measured is in the file.
+        Raises:
+            Interrupted: On Ctrl-C or SIGTERM; what was measured is in the file.
         """
         missing = [key for key in keys if key not in self]
         bar = tqdm(total=len(keys), initial=len(keys) - len(missing), desc=label, unit="cell")

@@ -21,12 +21,10 @@ BLOCK = 32
 class Gpu:
     """Rates of one GPU, dense, by its datasheet.
 
-    Attributes
-    ----------
-    bytes_per_s, flop_per_s
-        Memory bandwidth, and arithmetic by bytes of a weight (2: bfloat16, 1: FP8).
-    collective_s
-        One all-reduce between eight of them, at the least.
+    Attributes:
+        bytes_per_s, flop_per_s: Memory bandwidth, and arithmetic by bytes of a weight (2: bfloat16,
+            1: FP8).
+        collective_s: One all-reduce between eight of them, at the least.
     """
 
     name: str

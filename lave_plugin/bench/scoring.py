@@ -66,10 +66,8 @@ def has_rdkit() -> bool:
 def same_molecule(answer: str, reference: str) -> bool:
     """Whether RDKit writes both as the same canonical SMILES.
 
-    Raises
-    ------
-    Unscorable
-        RDKit is not installed.
+    Raises:
+        Unscorable: RDKit is not installed.
     """
     if not has_rdkit():
         raise Unscorable("RDKit is not installed (pip install rdkit): SMILES are not scored.")
@@ -102,10 +100,8 @@ def at_k(samples: int, right: int, k: int) -> float:
 
     The unbiased estimate of Chen et al. (arXiv 2107.03374, eq. 1).
 
-    Raises
-    ------
-    ValueError
-        ``k`` is larger than ``samples``.
+    Raises:
+        ValueError: ``k`` is larger than ``samples``.
     """
     if k > samples:
         raise ValueError(f"@{k} needs {k} samples, there are {samples}")

@@ -39,14 +39,10 @@ PERCENTILES = (50, 95)
 class Size:
     """How much is measured.
 
-    Attributes
-    ----------
-    concurrencies
-        Requests in flight at a time.
-    rounds
-        How often each cell is measured.
-    requests
-        Of a cell: so many, or twice its concurrency if that is more.
+    Attributes:
+        concurrencies: Requests in flight at a time.
+        rounds: How often each cell is measured.
+        requests: Of a cell: so many, or twice its concurrency if that is more.
     """
 
     concurrencies: tuple[int, ...]
@@ -82,14 +78,10 @@ class Cell:
 class ServeBenchmark:
     """The cells of one run.
 
-    Parameters
-    ----------
-    ways
-        Those for which there will be a server.
-    max_tokens
-        Of an answer.
-    seed
-        Of the prompts.
+    Args:
+        ways: Those for which there will be a server.
+        max_tokens: Of an answer.
+        seed: Of the prompts.
     """
 
     def __init__(
@@ -129,17 +121,12 @@ class ServeBenchmark:
     def run(self, results: Results, clients: Mapping[str, Client], model: str) -> None:
         """Measure what is missing.
 
-        Parameters
-        ----------
-        clients
-            By way.
-        model
-            The name by which requests ask for it.
+        Args:
+            clients: By way.
+            model: The name by which requests ask for it.
 
-        Raises
-        ------
-        Interrupted, ServerLost
-            What was measured is in the file.
+        Raises:
+            Interrupted, ServerLost: What was measured is in the file.
         """
         cells = {cell.key: cell for cell in self.cells()}
         results.want(list(cells))

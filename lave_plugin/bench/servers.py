@@ -50,15 +50,12 @@ def server(
 ) -> Server:
     """A server of ``model``, not yet started.
 
-    Parameters
-    ----------
-    plugin
-        False for the engine's own step: without plugins where the checkpoint allows that, else
-        with ``--constrained-decoding none``, which leaves the engine's algorithm in place.
-    threshold
-        Of the algorithm; None for the shipped model's, or the algorithm's own for another.
-    lave
-        Options of the method.
+    Args:
+        plugin: False for the engine's own step: without plugins where the checkpoint allows that,
+            else with ``--constrained-decoding none``, which leaves the engine's algorithm in place.
+        threshold: Of the algorithm; None for the shipped model's, or the algorithm's own for
+            another.
+        lave: Options of the method.
     """
     config: dict[str, Any] = {}
     if is_shipped(model):

@@ -35,16 +35,13 @@ class NoSuchTasks(ValueError):
 class Task:
     """One prompt.
 
-    Attributes
-    ----------
-    kind
-        ``"json"``, ``"cpp"`` or ``"smiles"``; of the demo's tasks, other than records, their name.
-    name
-        Unique among the tasks of a run.
-    constraint
-        Fields of the chat completion.
-    is_syntactic, is_functional
-        Judges of an answer's text. The second may raise ``Unscorable``.
+    Attributes:
+        kind: ``"json"``, ``"cpp"`` or ``"smiles"``; of the demo's tasks, other than records, their
+            name.
+        name: Unique among the tasks of a run.
+        constraint: Fields of the chat completion.
+        is_syntactic, is_functional: Judges of an answer's text. The second may raise
+            ``Unscorable``.
     """
 
     kind: str
@@ -78,10 +75,8 @@ class Task:
 def shipped(count: int, seed: int, names: Sequence[str] = SHIPPED) -> list[Task]:
     """``count`` held-out prompts of each of these tasks of the demo.
 
-    Raises
-    ------
-    NoSuchTasks
-        The demo has no task of such a name.
+    Raises:
+        NoSuchTasks: The demo has no task of such a name.
     """
     unknown = [name for name in names if name not in MAKERS]
     if unknown:
@@ -120,15 +115,11 @@ def from_files(
     ``humaneval_cpp.jsonl``: task_id, prompt, declaration, test (HumanEval-X).
     ``smiles_bench.jsonl``: instance_id, input, output.
 
-    Parameters
-    ----------
-    other_grammars
-        EBNF by kind, for ``cpp`` and ``smiles``, in place of those that ship.
+    Args:
+        other_grammars: EBNF by kind, for ``cpp`` and ``smiles``, in place of those that ship.
 
-    Raises
-    ------
-    NoSuchTasks
-        There is no such file, or a line lacks a field.
+    Raises:
+        NoSuchTasks: There is no such file, or a line lacks a field.
     """
     readers = {
         "json_bench.jsonl": ("json", _json_line),

@@ -16,20 +16,13 @@ from typing import Any
 class Variant:
     """One row of a table.
 
-    Attributes
-    ----------
-    name
-        Unique in its table.
-    strategy
-        What the request asks for; ``none`` leaves the grammar off, on purpose.
-    lave
-        Options that the server is started with; empty for the defaults.
-    threshold
-        Of the algorithm; None for the default.
-    paper
-        Which method of which paper it stands for.
-    at
-        The value of what a sweep varies.
+    Attributes:
+        name: Unique in its table.
+        strategy: What the request asks for; ``none`` leaves the grammar off, on purpose.
+        lave: Options that the server is started with; empty for the defaults.
+        threshold: Of the algorithm; None for the default.
+        paper: Which method of which paper it stands for.
+        at: The value of what a sweep varies.
     """
 
     name: str

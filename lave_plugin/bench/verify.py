@@ -55,16 +55,11 @@ WAYS = ("guided", *(f"sampled, N = {n}" for n in SAMPLES), "beams")
 class Size:
     """How much is measured.
 
-    Attributes
-    ----------
-    batch_rows
-        Rows of a batch.
-    batches
-        Of a cell of cost.
-    rows
-        Of a cell of peers.
-    budget
-        Nodes of the lattice that our lookahead may visit on a row.
+    Attributes:
+        batch_rows: Rows of a batch.
+        batches: Of a cell of cost.
+        rows: Of a cell of peers.
+        budget: Nodes of the lattice that our lookahead may visit on a row.
     """
 
     batch_rows: tuple[int, ...]
@@ -94,12 +89,9 @@ class Cell:
 class VerifyBenchmark:
     """The cells of one run.
 
-    Parameters
-    ----------
-    vocabulary
-        With one end token, the last id.
-    subjects
-        Grammars, of those in ``SUBJECTS``.
+    Args:
+        vocabulary: With one end token, the last id.
+        subjects: Grammars, of those in ``SUBJECTS``.
     """
 
     def __init__(
@@ -124,10 +116,8 @@ class VerifyBenchmark:
     def run(self, results: Results) -> None:
         """Measure what is missing.
 
-        Raises
-        ------
-        Interrupted
-            See :meth:`Results.measure`.
+        Raises:
+            Interrupted: See :meth:`Results.measure`.
         """
         cells = {cell.key: cell for cell in self.cells()}
         results.want(list(cells))

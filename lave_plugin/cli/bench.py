@@ -439,10 +439,8 @@ def verify_(
 def _vocabulary(file: Path | None) -> Vocabulary:
     """With an end token behind it.
 
-    Raises
-    ------
-    NoSuchTasks
-        The file is none.
+    Raises:
+        NoSuchTasks: The file is none.
     """
     if file is None:
         return Vocabulary([*(data := synthetic_vocabulary()), b""], [len(data)])

@@ -236,10 +236,8 @@ class Automaton:
         Which one is a function of the state: the completion of the state behind its first byte is
         the rest of it.
 
-        Raises
-        ------
-        LookupError
-            If a token has to be read as a whole on the way; see `first_symbol`.
+        Raises:
+            LookupError: If a token has to be read as a whole on the way; see `first_symbol`.
         """
         completion = bytearray()
         for _ in range(self.shortest_length(state)):

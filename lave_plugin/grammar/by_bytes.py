@@ -20,17 +20,13 @@ def compile_text(
 ) -> xgrammar.CompiledGrammar:
     """Compile a grammar; the kinds are json_schema, regex, ebnf (or Lark, as in a request), lark.
 
-    Parameters
-    ----------
-    kind, text
-        What the text is, and the text.
-    json_max_whitespace
-        Characters of whitespace in a row that a schema's JSON may have between its parts.
+    Args:
+        kind, text: What the text is, and the text.
+        json_max_whitespace: Characters of whitespace in a row that a schema's JSON may have between
+            its parts.
 
-    Raises
-    ------
-    UnsupportedGrammar
-        If the text is no such grammar, with what is wrong about it.
+    Raises:
+        UnsupportedGrammar: If the text is no such grammar, with what is wrong about it.
     """
     try:
         if kind == "json_schema":

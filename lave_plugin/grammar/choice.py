@@ -13,10 +13,8 @@ _IMPOSSIBLE = re.compile("[\0\ud800-\udfff]")
 def ebnf_of_choice(alternatives: Sequence[str]) -> str:
     """xgrammar's EBNF of exactly these texts.
 
-    Raises
-    ------
-    UnsupportedGrammar
-        If there are none, or if one is not a text.
+    Raises:
+        UnsupportedGrammar: If there are none, or if one is not a text.
     """
     if isinstance(alternatives, str) or not isinstance(alternatives, Sequence):
         raise UnsupportedGrammar(

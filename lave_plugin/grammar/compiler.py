@@ -20,10 +20,9 @@ million, and the next 0.26."""
 def automaton_of(compiled: xgrammar.CompiledGrammar, never: Container[int] = ()) -> Automaton:
     """The states of a compiled grammar, which may name tokens but can't have those in `never`.
 
-    Raises
-    ------
-    UnsupportedGrammar
-        If the grammar has something that can't be modelled, is too large, or has no sentence.
+    Raises:
+        UnsupportedGrammar: If the grammar has something that can't be modelled, is too large, or
+            has no sentence.
     """
     normal_form = str(compiled.grammar)
     if len(normal_form) > MOST_BYTES:

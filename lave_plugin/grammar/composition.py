@@ -48,10 +48,8 @@ class InvalidComposition(ValueError):
 def key_of(constraint: Mapping[str, Any]) -> str:
     """A text that stands for the constraint: equal for equal ones, and read by `rules_of_key`.
 
-    Raises
-    ------
-    InvalidComposition
-        If it is none.
+    Raises:
+        InvalidComposition: If it is none.
     """
     return json.dumps({"type": _MARK, "constraint": _checked(constraint, "lave")}, sort_keys=True)
 
@@ -64,10 +62,8 @@ def is_key(text: str | None) -> bool:
 def rules_of_key(key: str, compile_single: Compile) -> RuleAutomata:
     """The rules of a constraint.
 
-    Raises
-    ------
-    UnsupportedGrammar
-        If it can't be enforced; `compile_single` raises it as well.
+    Raises:
+        UnsupportedGrammar: If it can't be enforced; `compile_single` raises it as well.
     """
     return _rules(json.loads(key)["constraint"], compile_single)
 

@@ -58,10 +58,9 @@ class CountingAutomaton(Automaton):
     def __init__(self, rules: RuleAutomata, characters: Sequence[int | None] | None = None) -> None:
         """`characters` is that of `TokenClasses`.
 
-        Raises
-        ------
-        UnsupportedGrammar
-            If the limits leave no sentence, or may not suffice for any string of some rule.
+        Raises:
+            UnsupportedGrammar: If the limits leave no sentence, or may not suffice for any string
+                of some rule.
         """
         self._per_character = _CHARACTER if rules.character_budgets else 0
         if not (rules.character_budgets and rules.token_sets):

@@ -56,10 +56,8 @@ def is_empty(dfa: Dfa) -> bool:
 def both(first: Dfa, second: Dfa, most_states: int = 1 << 18) -> Dfa:
     """The product of two automata: what both take.
 
-    Raises
-    ------
-    TooLarge
-        Past so many states.
+    Raises:
+        TooLarge: Past so many states.
     """
     numbers = {(0, 0): 0}
     pairs = [(0, 0)]

@@ -43,10 +43,8 @@ def states_of_text(
 
     `never` is that of `normal_form.read_normal_form`, `characters` that of `states_of`.
 
-    Raises
-    ------
-    UnsupportedGrammar
-        If the grammar has something that can't be modelled, or has no sentence.
+    Raises:
+        UnsupportedGrammar: If the grammar has something that can't be modelled, or has no sentence.
     """
     native = native_module()
     if native is None:

@@ -32,11 +32,9 @@ MOST_EXITS = 1 << 18
 def all_of(grammars: Sequence[RuleAutomata]) -> RuleAutomata:
     """What all of the grammars take.
 
-    Raises
-    ------
-    UnsupportedGrammar
-        If more than one of them is not regular, if one counts tokens or characters, if the
-        product would be too large, or if no text is in all of them.
+    Raises:
+        UnsupportedGrammar: If more than one of them is not regular, if one counts tokens or
+            characters, if the product would be too large, or if no text is in all of them.
     """
     for grammar in grammars:
         _refuse_what_is_counted(grammar)
@@ -65,10 +63,8 @@ def all_of(grammars: Sequence[RuleAutomata]) -> RuleAutomata:
 def intersect(rules: RuleAutomata, dfa: Dfa) -> RuleAutomata:
     """What both the grammar and the automaton take.
 
-    Raises
-    ------
-    UnsupportedGrammar
-        If that is nothing, if it would be too large, or if the grammar counts.
+    Raises:
+        UnsupportedGrammar: If that is nothing, if it would be too large, or if the grammar counts.
     """
     _refuse_what_is_counted(rules)
     return _Product(rules, dfa).build()

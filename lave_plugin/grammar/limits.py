@@ -57,10 +57,8 @@ def inline(automata: dict[str, list[Node]], rule: str, limited: Collection[str])
 def apply_limits(rule: str, nfa: Nfa, limits: Limits) -> tuple[list[Node], Limits]:
     """The automaton of a rule that stands alone, and the limits that are left to the states.
 
-    Raises
-    ------
-    UnsupportedGrammar
-        If the shortest matches can't be told.
+    Raises:
+        UnsupportedGrammar: If the shortest matches can't be told.
     """
     nodes = _shortest_matches(rule, nfa) if limits.lazy else determinise(nfa)
     limits = limits._replace(lazy=False)

@@ -18,10 +18,8 @@ def check_limits(source: str) -> None:
 
     What is no grammar is left to xgrammar to say.
 
-    Raises
-    ------
-    UnsupportedGrammar
-        If a lazy rule holds another one with limits.
+    Raises:
+        UnsupportedGrammar: If a lazy rule holds another one with limits.
     """
     if not _LAZY.search(source):
         return

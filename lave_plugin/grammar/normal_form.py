@@ -106,18 +106,14 @@ class RuleAutomata:
 def read_normal_form(text: str, never: Container[int] = ()) -> RuleAutomata:
     """Read `str(compiled.grammar)`.
 
-    Parameters
-    ----------
-    text
-        The grammar as xgrammar prints it.
-    never
-        Tokens that no answer may hold even where the grammar names them: those that end it, the
-        mask, ids without a token.
+    Args:
+        text: The grammar as xgrammar prints it.
+        never: Tokens that no answer may hold even where the grammar names them: those that end it,
+            the mask, ids without a token.
 
-    Raises
-    ------
-    UnsupportedGrammar
-        If something in the grammar can't be modelled, or if the grammar has no sentence.
+    Raises:
+        UnsupportedGrammar: If something in the grammar can't be modelled, or if the grammar has no
+            sentence.
     """
     with _collector_paused():
         rules = read_rules(text)

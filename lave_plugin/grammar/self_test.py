@@ -49,10 +49,9 @@ class Case(NamedTuple):
 def check_version() -> None:
     """Test the installed xgrammar, unless it was tried; under a second.
 
-    Raises
-    ------
-    XgrammarMismatch
-        If a grammar of the table can't be read any more, or is judged in two ways.
+    Raises:
+        XgrammarMismatch: If a grammar of the table can't be read any more, or is judged in two
+            ways.
     """
     found = version("xgrammar")
     if found in TRIED_VERSIONS:

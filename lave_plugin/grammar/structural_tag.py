@@ -63,10 +63,8 @@ def exact_schemas_in(source: str, layout: Layout) -> str:
     A format that sets its own `max_whitespace_cnt` keeps it, and the style (JSON, or between tags)
     that it names. What is no structural tag is left to xgrammar.
 
-    Raises
-    ------
-    UnsupportedSchema
-        If a keyword can't be enforced.
+    Raises:
+        UnsupportedSchema: If a keyword can't be enforced.
     """
     tag = _parsed(source)
     if isinstance(tag, dict) and tag.get("structures") is not None:

@@ -26,17 +26,12 @@ def names() -> tuple[str, ...]:
 def load(name: str) -> tuple[str, str]:
     """A grammar that ships.
 
-    Returns
-    -------
-    kind
-        The sampling parameter that takes the text: `ebnf`.
-    text
-        The grammar, its comments included.
+    Returns:
+        kind: The sampling parameter that takes the text: `ebnf`.
+        text: The grammar, its comments included.
 
-    Raises
-    ------
-    UnknownGrammar
-        If there is none of that name.
+    Raises:
+        UnknownGrammar: If there is none of that name.
     """
     if name not in names():
         raise UnknownGrammar(name, names())

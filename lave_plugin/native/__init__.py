@@ -121,41 +121,28 @@ def find_witness_batch(
 ) -> tuple[numpy.ndarray, numpy.ndarray]:
     """`lattice.find_witness` for many rows in one call.
 
-    Parameters
-    ----------
-    tokens
-        For each row its grammar's states; rows may share them.
-    states
-        int64 `[rows]`, the state before the canvas.
-    canvases
-        int32 `[rows, block]`, MASKED (-1) where no token stands.
-    first
-        int64 `[rows]`, the position where the answer begins.
-    tokens_left
-        int64 `[rows]`, tokens that the request may still produce, counted from `first`.
-    candidates
-        int32 `[rows, block, K]`, in the order to try them; the first negative id ends a list.
-        Lists of positions that aren't masked are not read.
-    budget
-        Transitions that each row may try.
-    fillers
-        As of `lattice.find_witness`.
-    threads
-        At most this many; rows of one grammar are searched by one thread. By default the
-        machine's, at most 8.
+    Args:
+        tokens: For each row its grammar's states; rows may share them.
+        states: int64 `[rows]`, the state before the canvas.
+        canvases: int32 `[rows, block]`, MASKED (-1) where no token stands.
+        first: int64 `[rows]`, the position where the answer begins.
+        tokens_left: int64 `[rows]`, tokens that the request may still produce, counted from
+            `first`.
+        candidates: int32 `[rows, block, K]`, in the order to try them; the first negative id ends a
+            list. Lists of positions that aren't masked are not read.
+        budget: Transitions that each row may try.
+        fillers: As of `lattice.find_witness`.
+        threads: At most this many; rows of one grammar are searched by one thread. By default the
+            machine's, at most 8.
 
-    Returns
-    -------
-    verdicts
-        uint8 `[rows]`: ALIVE, REFUTED or UNDECIDED.
-    witnesses
-        int32 `[rows, block]`: a token for every masked position up to the last committed one of the
-        rows that are alive, -1 elsewhere.
+    Returns:
+        verdicts: uint8 `[rows]`: ALIVE, REFUTED or UNDECIDED.
+        witnesses: int32 `[rows, block]`: a token for every masked position up to the last committed
+            one of the rows that are alive, -1 elsewhere.
 
-    Raises
-    ------
-    TypeError, ValueError, IndexError
-        For arrays that are no such arrays, and for states that there are not, or no more.
+    Raises:
+        TypeError, ValueError, IndexError: For arrays that are no such arrays, and for states that
+            there are not, or no more.
     """
     return _native.find_witness_batch(
         tokens=list(tokens),
@@ -191,34 +178,24 @@ def step_batch(
 ) -> tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray, dict, dict]:
     """One denoising step of many rows, as far as it goes with what is known of them.
 
-    Parameters
-    ----------
-    laves, states, canvases, first, tokens_left, proposed, best, threshold
-        As of `strategies.batched.step`.
-    candidates, probabilities
-        int32 and float32 `[rows, block, K]`, as of `candidates.CandidateArrays`, or None.
-    stages
-        uint8 `[rows]`, where to go on; by default all rows begin.
-    threads
-        At most this many; rows of one grammar are stepped by one thread.
+    Args:
+        laves, states, canvases, first, tokens_left, proposed, best, threshold: As of
+            `strategies.batched.step`.
+        candidates, probabilities: int32 and float32 `[rows, block, K]`, as of
+            `candidates.CandidateArrays`, or None.
+        stages: uint8 `[rows]`, where to go on; by default all rows begin.
+        threads: At most this many; rows of one grammar are stepped by one thread.
 
-    Returns
-    -------
-    written
-        int32 `[rows, block]`, the canvases as far as the step went.
-    needs
-        uint8 `[rows]`: 0 the step is made, 1 candidates are needed, 2 a token is.
-    stages
-        uint8 `[rows]`: where to go on with it.
-    positions
-        For rows that need a token: the position for it, and the state before it.
-    errors
-        What failed, by row.
+    Returns:
+        written: int32 `[rows, block]`, the canvases as far as the step went.
+        needs: uint8 `[rows]`: 0 the step is made, 1 candidates are needed, 2 a token is.
+        stages: uint8 `[rows]`: where to go on with it.
+        positions: For rows that need a token: the position for it, and the state before it.
+        errors: What failed, by row.
 
-    Raises
-    ------
-    TypeError, ValueError, IndexError
-        For arrays that are no such arrays, and for states that there are not, or no more.
+    Raises:
+        TypeError, ValueError, IndexError: For arrays that are no such arrays, and for states that
+            there are not, or no more.
     """
     return _native.step_batch(
         laves=list(laves),
@@ -247,29 +224,20 @@ def cut_candidates(
 ) -> tuple[numpy.ndarray, numpy.ndarray]:
     """`candidates.CandidateCutter.cut` for logits in the host's memory.
 
-    Parameters
-    ----------
-    logits
-        float32 `[batch, block, vocabulary]`; rows may lie anywhere, but not their entries.
-    index
-        int64 `[rows]`, where in the batch each row stands.
-    masked, first
-        bool and int32 `[rows, block]`, as of `CandidateCutter.cut`.
-    never
-        int32, the ids that are no candidates.
-    named
-        For each row those of them that are.
+    Args:
+        logits: float32 `[batch, block, vocabulary]`; rows may lie anywhere, but not their entries.
+        index: int64 `[rows]`, where in the batch each row stands.
+        masked, first: bool and int32 `[rows, block]`, as of `CandidateCutter.cut`.
+        never: int32, the ids that are no candidates.
+        named: For each row those of them that are.
 
-    Returns
-    -------
-    tokens, probabilities
-        int32 and float32 `[rows, block, top_k + 1]`, as of `candidates.CandidateArrays`; of tokens
-        with equal logits the lower id comes first.
+    Returns:
+        tokens, probabilities: int32 and float32 `[rows, block, top_k + 1]`, as of
+            `candidates.CandidateArrays`; of tokens with equal logits the lower id comes first.
 
-    Raises
-    ------
-    TypeError, ValueError, IndexError
-        For arrays that are no such arrays, and for rows and tokens that the logits don't have.
+    Raises:
+        TypeError, ValueError, IndexError: For arrays that are no such arrays, and for rows and
+            tokens that the logits don't have.
     """
     return _native.cut_candidates(
         logits=logits,

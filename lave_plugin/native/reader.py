@@ -14,10 +14,9 @@ from lave_plugin.native._native import read_normal_form as _read
 def read_normal_form(text: str, never: Container[int] = ()) -> RuleArrays | RuleAutomata:
     """Rules that `native.Automaton` takes, the same as `normal_form.read_normal_form` reads.
 
-    Raises
-    ------
-    UnsupportedGrammar
-        As the reference does: what the C++ reader doesn't know it leaves to that.
+    Raises:
+        UnsupportedGrammar: As the reference does: what the C++ reader doesn't know it leaves to
+            that.
     """
     rules = _read(text, _read_macro)
     return _reference(text, never) if rules is None else rules

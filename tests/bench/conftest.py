@@ -20,13 +20,10 @@ Answer = Callable[[dict], str | int]
 class Scripted(ThreadingHTTPServer):
     """``answer(body)`` gives the text of a chat completion, or the status of a refusal.
 
-    Attributes
-    ----------
-    bodies
-        What was asked for, in order.
-    steps
-        ``/server_info`` says the plugin took so many steps of one constrained row for each
-        answer; None says nothing of it.
+    Attributes:
+        bodies: What was asked for, in order.
+        steps: ``/server_info`` says the plugin took so many steps of one constrained row for each
+            answer; None says nothing of it.
     """
 
     daemon_threads = True

@@ -102,10 +102,8 @@ class FeasibilityBenchmark:
     def run(self, results: Results) -> None:
         """Measure what is missing.
 
-        Raises
-        ------
-        Interrupted
-            See :meth:`Results.measure`.
+        Raises:
+            Interrupted: See :meth:`Results.measure`.
         """
         blocks = {block.key: block for block in self.blocks}
         results.want(list(blocks))

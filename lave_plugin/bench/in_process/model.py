@@ -45,10 +45,8 @@ class Prompted:
 class ShippedModel:
     """The network, its tokenizer, and the states of schemas over its vocabulary.
 
-    Raises
-    ------
-    OtherModel
-        The checkpoint is of another architecture.
+    Raises:
+        OtherModel: The checkpoint is of another architecture.
     """
 
     def __init__(self, checkpoint: Path) -> None:

@@ -93,10 +93,8 @@ class StepsBenchmark:
     def run(self, results: Results) -> None:
         """Measure what is missing.
 
-        Raises
-        ------
-        Interrupted
-            See :meth:`Results.measure`.
+        Raises:
+            Interrupted: See :meth:`Results.measure`.
         """
         cells = self.cells()
         results.want(list(cells))

@@ -36,10 +36,8 @@ def has_llguidance() -> bool:
 class BeamLookahead:
     """For rows of one grammar.
 
-    Raises
-    ------
-    ValueError
-        llguidance does not take the grammar.
+    Raises:
+        ValueError: llguidance does not take the grammar.
     """
 
     def __init__(self, subject: Subject, tokenizer, vocabulary: Vocabulary) -> None:
@@ -54,10 +52,8 @@ class BeamLookahead:
     def search(self, row: Row, rng: random.Random) -> tuple[float, bool]:
         """Milliseconds, and whether a filling was found.
 
-        Raises
-        ------
-        ValueError
-            What stands before the block is not of the grammar.
+        Raises:
+            ValueError: What stands before the block is not of the grammar.
         """
         self._matcher.reset()
         if self._matcher.try_consume_tokens(row.prefix) != len(row.prefix):

@@ -19,10 +19,8 @@ TOKENS_LEFT = 400
 def state_behind(tokens: TokenAutomaton, prefix: list[int]) -> int:
     """The state behind some tokens of a text.
 
-    Raises
-    ------
-    ValueError
-        They are none of the grammar's.
+    Raises:
+        ValueError: They are none of the grammar's.
     """
     state = tokens.start
     for token in prefix:

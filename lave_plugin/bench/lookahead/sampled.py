@@ -48,10 +48,8 @@ class SampledLookahead:
     def search(self, row: Row, rng: random.Random) -> Sampling:
         """Draw fillings until one fits.
 
-        Raises
-        ------
-        ValueError
-            What stands before the block is not of the grammar.
+        Raises:
+            ValueError: What stands before the block is not of the grammar.
         """
         self._matcher.reset()
         if not all(map(self._matcher.accept_token, row.prefix)):

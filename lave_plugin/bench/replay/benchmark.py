@@ -168,12 +168,9 @@ class Replay:
 class Size:
     """How much is measured.
 
-    Attributes
-    ----------
-    requests
-        Of a task.
-    slice
-        Tokens of the model's vocabulary, 0 for all.
+    Attributes:
+        requests: Of a task.
+        slice: Tokens of the model's vocabulary, 0 for all.
     """
 
     requests: int
@@ -210,10 +207,8 @@ class ReplayBenchmark:
     def run(self, results: Results) -> None:
         """Measure what is missing.
 
-        Raises
-        ------
-        Interrupted
-            See :meth:`Results.measure`.
+        Raises:
+            Interrupted: See :meth:`Results.measure`.
         """
         cells = {cell.key: cell for cell in self.cells()}
         results.want(list(cells))

@@ -96,10 +96,8 @@ def tasks(data: Path | None, count: int, seed: int) -> list[Task]:
         count: requests of a task.
         seed: of what is made up, and of the order in which the data are gone through.
 
-    Raises
-    ------
-    NoSuchTasks
-        The folder has none of the files, or a line lacks a field.
+    Raises:
+        NoSuchTasks: The folder has none of the files, or a line lacks a field.
     """
     # Without lark there is no judge of SMILES.
     smiles = [Task.of("SMILES", _molecules(seed), count)] if molecules.can_judge() else []

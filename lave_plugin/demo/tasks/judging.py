@@ -37,10 +37,8 @@ def is_valid(sample: Sample, text: str) -> bool:
 def is_right(sample: Sample, text: str) -> bool:
     """Whether a text does what the prompt asks for.
 
-    Raises
-    ------
-    Unscorable
-        It is C++, and there is no compiler.
+    Raises:
+        Unscorable: It is C++, and there is no compiler.
     """
     if text == sample.answer:
         return True

@@ -61,10 +61,8 @@ class Constraints:
     ) -> None:
         """Put into ``after`` what the plugin makes of it on these rows (``batch.denoise``).
 
-        Raises
-        ------
-        Exception
-            Whatever a row failed with.
+        Raises:
+            Exception: Whatever a row failed with.
         """
         outcome = denoise(
             list(rows),

@@ -41,35 +41,25 @@ class ServerError(RuntimeError):
 class Server:
     """``python -m sglang.launch_server`` on 127.0.0.1.
 
-    Parameters
-    ----------
-    model_path
-        Folder of the checkpoint.
-    algorithm, algorithm_config
-        ``--dllm-algorithm`` and the content of the file behind ``--dllm-algorithm-config``.
-    constrained_decoding
-        Value of the plugin's ``--constrained-decoding``; None leaves the flag out, which an
-        engine without the plugin needs.
-    plugins
-        False starts the engine with every plugin switched off.
-    args
-        More server arguments. They come last, so they win over what stands here.
-    device
-        ``"cpu"`` adds what :mod:`lave_plugin.engines.sglang.cpu` says; anything else runs
-        SGLang as it is installed.
-    port
-        0 takes a free one.
-    env
-        More environment variables.
-    log_path
-        Where the server's output goes. Default: a file in the server's temporary folder,
-        which is removed by :meth:`stop`.
-    ready_timeout, stop_timeout
-        Bounds in seconds. A stop sends SIGTERM, which SGLang takes 1 to 6 s to obey, and
-        after ``stop_timeout`` SIGKILL (a request that never ends holds a SIGTERM up).
-    on_progress
-        Called about four times a second until the server answers, with the seconds that
-        have passed and the last line of the log.
+    Args:
+        model_path: Folder of the checkpoint.
+        algorithm, algorithm_config: ``--dllm-algorithm`` and the content of the file behind
+            ``--dllm-algorithm-config``.
+        constrained_decoding: Value of the plugin's ``--constrained-decoding``; None leaves the flag
+            out, which an engine without the plugin needs.
+        plugins: False starts the engine with every plugin switched off.
+        args: More server arguments. They come last, so they win over what stands here.
+        device: ``"cpu"`` adds what :mod:`lave_plugin.engines.sglang.cpu` says; anything else runs
+            SGLang as it is installed.
+        port: 0 takes a free one.
+        env: More environment variables.
+        log_path: Where the server's output goes. Default: a file in the server's temporary folder,
+            which is removed by :meth:`stop`.
+        ready_timeout, stop_timeout: Bounds in seconds. A stop sends SIGTERM, which SGLang takes 1
+            to 6 s to obey, and after ``stop_timeout`` SIGKILL (a request that never ends holds a
+            SIGTERM up).
+        on_progress: Called about four times a second until the server answers, with the seconds
+            that have passed and the last line of the log.
     """
 
     def __init__(
@@ -123,10 +113,8 @@ class Server:
     def start(self) -> "Server":
         """Start the server and return once it answers.
 
-        Raises
-        ------
-        ServerError
-            It ended, or was not ready in time. It is stopped by then.
+        Raises:
+            ServerError: It ended, or was not ready in time. It is stopped by then.
         """
         self._folder = tempfile.TemporaryDirectory(prefix="lave-server-")
         folder = Path(self._folder.name)

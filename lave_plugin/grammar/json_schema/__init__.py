@@ -22,21 +22,14 @@ __all__ = ["Layout", "UnsupportedSchema", "exact_grammar"]
 def exact_grammar(source: str, layout: Layout, style: str = "json") -> str | None:
     """EBNF for xgrammar; None where xgrammar's own reading of the schema is as exact.
 
-    Parameters
-    ----------
-    source
-        The schema, as JSON text.
-    layout
-        Where the grammar allows whitespace.
-    style
-        How a structural tag has the value written (`style` of its `json_schema`).
+    Args:
+        source: The schema, as JSON text.
+        layout: Where the grammar allows whitespace.
+        style: How a structural tag has the value written (`style` of its `json_schema`).
 
-    Raises
-    ------
-    UnsupportedSchema
-        If a keyword can't be enforced, with its name and path.
-    ValueError
-        If the source is no JSON.
+    Raises:
+        UnsupportedSchema: If a keyword can't be enforced, with its name and path.
+        ValueError: If the source is no JSON.
     """
     schema = json.loads(source)
     if style in STYLES:

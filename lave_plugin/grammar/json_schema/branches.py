@@ -82,10 +82,8 @@ class Reader:
     def branches(self, conjunction: Conjunction) -> list[Branch]:
         """The alternatives of a conjunction; none if nothing satisfies it.
 
-        Raises
-        ------
-        UnsupportedSchema
-            If a keyword can't be enforced.
+        Raises:
+            UnsupportedSchema: If a keyword can't be enforced.
         """
         if conjunction not in self._branches:
             self._branches[conjunction] = list(self._read(conjunction))

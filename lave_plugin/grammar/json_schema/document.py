@@ -22,15 +22,11 @@ Conjunction = tuple[Literal, ...]
 class Document:
     """One schema.
 
-    Parameters
-    ----------
-    root
-        The schema as `json.loads` gives it; kept, and never changed.
+    Args:
+        root: The schema as `json.loads` gives it; kept, and never changed.
 
-    Attributes
-    ----------
-    schemas, paths
-        The subschemas that were asked for, and where each of them stands.
+    Attributes:
+        schemas, paths: The subschemas that were asked for, and where each of them stands.
     """
 
     def __init__(self, root: Any) -> None:

@@ -42,12 +42,9 @@ integer ::= "0" | "-"? [1-9] [0-9]*
 class Layout(NamedTuple):
     """Whitespace between the parts of JSON.
 
-    Attributes
-    ----------
-    free
-        Any whitespace; otherwise one blank behind commas and colons.
-    most
-        Characters of it in a row; None for no limit.
+    Attributes:
+        free: Any whitespace; otherwise one blank behind commas and colons.
+        most: Characters of it in a row; None for no limit.
     """
 
     free: bool = True
@@ -79,10 +76,8 @@ class Emitter:
     def grammar(self) -> str:
         """The grammar of everything that satisfies the schema, as far as `branches` goes.
 
-        Raises
-        ------
-        UnsupportedSchema
-            If a keyword can't be enforced, or if nothing satisfies the schema.
+        Raises:
+            UnsupportedSchema: If a keyword can't be enforced, or if nothing satisfies the schema.
         """
         start = self._reader.document.start
         if start not in self._possible:

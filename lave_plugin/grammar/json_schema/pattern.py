@@ -37,11 +37,9 @@ class UnreadablePattern(ValueError):
 def search(pattern: str, wide: bool = False) -> Dfa:
     """All strings in which the expression matches somewhere.
 
-    Raises
-    ------
-    UnreadablePattern
-        If it is none, if it has look-around, back references, flags or word boundaries, or if it
-        would be too large.
+    Raises:
+        UnreadablePattern: If it is none, if it has look-around, back references, flags or word
+            boundaries, or if it would be too large.
     """
     try:
         with warnings.catch_warnings():

@@ -39,10 +39,8 @@ def length_of(text: Text) -> tuple[int, int | None] | None:
 def language(text: Text) -> Dfa:
     """The values of the strings, over code points.
 
-    Raises
-    ------
-    UnreadablePattern
-        If a pattern can't be modelled, or all of it would be too large.
+    Raises:
+        UnreadablePattern: If a pattern can't be modelled, or all of it would be too large.
     """
     dfa = Dfa((True,), (tuple((low, high, 0) for low, high in ALPHABET),))
     excluded = tuple(argument for kind, argument, _ in text.terms if kind == "is")

@@ -48,11 +48,9 @@ class Or(NamedTuple):
 class Ways:
     """The ways in which conjunctions of a document hold.
 
-    Parameters
-    ----------
-    may_hold
-        False only where no value satisfies a conjunction: alternatives of `oneOf` that exclude
-        each other anyway need not be told so.
+    Args:
+        may_hold: False only where no value satisfies a conjunction: alternatives of `oneOf` that
+            exclude each other anyway need not be told so.
     """
 
     def __init__(self, document: Document, may_hold: Callable[[Conjunction], bool]) -> None:

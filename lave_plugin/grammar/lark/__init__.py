@@ -32,17 +32,12 @@ def is_lark(text: str) -> bool:
 def lark_to_ebnf(text: str, tokenizer_info: xgrammar.TokenizerInfo | None = None) -> str:
     """The same grammar in xgrammar's EBNF.
 
-    Parameters
-    ----------
-    text
-        The grammar in Lark.
-    tokenizer_info
-        Where special tokens (`<|name|>`) are looked up.
+    Args:
+        text: The grammar in Lark.
+        tokenizer_info: Where special tokens (`<|name|>`) are looked up.
 
-    Raises
-    ------
-    LarkError
-        With line and column, if it is no grammar or one that can't be kept.
+    Raises:
+        LarkError: With line and column, if it is no grammar or one that can't be kept.
     """
     try:
         return compile_grammar(parse(text))

@@ -35,10 +35,8 @@ _IGNORED = "ignored text"
 def compile_grammar(grammar: Grammar) -> str:
     """The EBNF of a parsed Lark grammar.
 
-    Raises
-    ------
-    LarkError
-        With line and column, for what can't be kept.
+    Raises:
+        LarkError: With line and column, for what can't be kept.
     """
     rules = resolve(grammar)
     terminals: dict[str, Prepared] = {}

@@ -84,10 +84,8 @@ class Rules:
 def resolve(grammar: Grammar) -> Rules:
     """Resolve all names.
 
-    Raises
-    ------
-    LarkError
-        For what is not defined, defined twice, or can't be kept.
+    Raises:
+        LarkError: For what is not defined, defined twice, or can't be kept.
     """
     return _Resolver(grammar).resolve()
 

@@ -29,15 +29,11 @@ def keywords_apart(
 ) -> dict[str, tuple[Matcher | None, Follow]]:
     """For identifiers their automaton without the keywords; for keywords what may stand behind.
 
-    Parameters
-    ----------
-    terminals
-        Those that rules use.
+    Args:
+        terminals: Those that rules use.
 
-    Raises
-    ------
-    LarkError
-        If an identifier's pattern is one that can't be kept apart.
+    Raises:
+        LarkError: If an identifier's pattern is one that can't be kept apart.
     """
     found: dict[str, tuple[Matcher | None, Follow]] = {}
     for identifier, matcher, keywords in keywords_of(terminals, source):

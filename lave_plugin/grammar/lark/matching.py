@@ -192,11 +192,9 @@ _Subset = tuple[frozenset[_Thread], tuple[int, ...], int]
 def matcher_of(pattern: Pattern) -> Matcher:
     """The automaton of a pattern.
 
-    Raises
-    ------
-    UnsupportedPattern
-        If the pattern looks behind its beginning, is lazy in a way that has no automaton, or is
-        too large.
+    Raises:
+        UnsupportedPattern: If the pattern looks behind its beginning, is lazy in a way that has no
+            automaton, or is too large.
     """
     lazy, greedy = (any_of(pattern, Times, lazy=each) for each in (True, False))
     if lazy and greedy and isinstance(pattern, Either):

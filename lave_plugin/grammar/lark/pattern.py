@@ -62,10 +62,8 @@ def of_range(low: str, high: str) -> Pattern:
 def of_regexp(pattern: str, flags: str) -> Pattern:
     """Read a regular expression as `re` does.
 
-    Raises
-    ------
-    UnsupportedPattern
-        If `re` doesn't read it, or if it asks for what no grammar can say.
+    Raises:
+        UnsupportedPattern: If `re` doesn't read it, or if it asks for what no grammar can say.
     """
     if "l" in flags:
         raise UnsupportedPattern("the flag l asks for a locale, which a server has not.")

@@ -128,12 +128,9 @@ _MOST_DEPTH = 64
 def parse(text: str) -> Grammar:
     """Parse a Lark text.
 
-    Raises
-    ------
-    LarkError
-        With line and column, if it isn't one.
-    Extension
-        If it is llguidance's dialect.
+    Raises:
+        LarkError: With line and column, if it isn't one.
+        Extension: If it is llguidance's dialect.
     """
     return _Parser(Source(text)).parse()
 
