@@ -13,7 +13,7 @@ Words of closed lists (colours, goods, towns that exist) are common to both.
 import json
 import random
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,6 +21,8 @@ Split = Literal["train", "held-out"]
 
 # One text in HELD_OUT_ONE_IN is kept from training.
 HELD_OUT_ONE_IN = 6
+# How often training has a coined word in the place of one from a list.
+COINED_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,16 @@ SYLLABLES = words(
     "al ba bel cor da den dra el fa fen gal go han il ja kel la lin lo mar mi mon na nor o pa "
     "quin ra ren ro sha sol ta ter tul u va ven wil yo zan ze"
 )
+# Of words that exist nowhere and look as if they did: what stands before, as, and behind a vowel.
+ONSETS = words(
+    "b bl br c ch cl cr d dr f fl fr g gl gr h j k l m n p pl pr qu r s sc sh sk sl sm sn sp st "
+    "str sw t th tr v w y z"
+)
+VOWELS = words("a a a e e e i i i o o o u u ai au ea ee ie oa oo ou")
+CODAS = [
+    *[""] * 12,
+    *words("b ck d ft g l l ld ll m mp n n nd ng nk nt p r r rd rk rm rn rt s s sk ss st t t th x"),
+]
 GOODS = words(
     "anvil apron atlas bell blender bracelet brush carpet chisel cup curtain desk drum easel fan "
     "flute fork globe guitar harp iron jug kite knife lantern ledger locket magnet necklace oar "
@@ -109,17 +121,39 @@ MONTHS = words(
 AIRLINES = ["AZ", "BT", "FR", "IB", "LX", "OS", "SN", "TP"]
 
 
+# No names of tables, columns or arguments: SQLite's keywords of four letters and more, Python's.
+RESERVED = frozenset(
+    words(
+        "abort action after alter always analyze attach before begin between cascade case cast "
+        "check collate column commit conflict create cross current database default delete desc "
+        "detach distinct drop each else escape except exclude exists explain fail filter first "
+        "following foreign from full glob group groups having ignore immediate index inner insert "
+        "instead intersect into isnull join last left like limit match natural nothing notnull "
+        "null nulls offset order others outer over partition plan pragma preceding primary query "
+        "raise range recursive regexp reindex release rename replace restrict returning right "
+        "rollback rows savepoint select table temp then ties transaction trigger unbounded union "
+        "unique update using vacuum values view virtual when where window with without "
+        "assert async await break class continue elif except false finally global import lambda "
+        "nonlocal pass raise return true while yield none"
+    )
+)
+
+
 def split_of(text: str) -> Split:
     """The split that an open value or a prompt belongs to, for ever."""
     return "held-out" if zlib.crc32(text.encode()) % HELD_OUT_ONE_IN == 0 else "train"
 
 
 class Draw:
-    """Draws values from one split with one random generator."""
+    """Draws values from one split with one random generator.
 
-    def __init__(self, rng: random.Random, split: Split):
+    barred: words that it must not coin.
+    """
+
+    def __init__(self, rng: random.Random, split: Split, barred: frozenset[str] = frozenset()):
         self.rng = rng
         self.split = split
+        self.barred = barred | RESERVED
 
     def within_split(self, make: Callable[[], str]) -> str:
         """Call ``make`` until its text belongs to this split."""
@@ -141,6 +175,36 @@ class Draw:
     def some(self, options: list[str], low: int, high: int) -> list[str]:
         """From low to high different options, in random order."""
         return self.rng.sample(options, self.whole(low, high))
+
+    def coined(self) -> str:
+        """A word of small letters that exists nowhere, such as ``strimmet``."""
+        while True:
+            syllables = self.pick(1, 2, 2, 2, 3)
+            word = "".join(
+                self.pick(*ONSETS) + self.pick(*VOWELS) + self.pick(*CODAS)
+                for _ in range(syllables)
+            )
+            if 4 <= len(word) <= 10 and word not in self.barred:
+                return word
+
+    def word(self, listed: Sequence[str]) -> str:
+        """One of a list; in training as often a coined one.
+
+        Who has only ever met the words of a list writes them from memory. A coined word must be
+        copied from the prompt, and so can one of a list that training has never had.
+        """
+        if self.split == "train" and self.chance(COINED_SHARE):
+            return self.coined()
+        return self.pick(*listed)
+
+    def some_words(self, listed: Sequence[str], low: int, high: int) -> list[str]:
+        """From low to high different ones, as of ``word``."""
+        wanted, found = self.whole(low, high), []
+        while len(found) < wanted:
+            word = self.word(listed)
+            if word not in found:
+                found.append(word)
+        return found
 
     def invented(self) -> str:
         """A capitalised word that exists nowhere, such as ``Kelmarova``."""

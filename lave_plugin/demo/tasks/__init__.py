@@ -70,7 +70,7 @@ def drawn(draw: Draw, task: str) -> Sample:
 
 def training_samples(seed: int, group: int, count: int, copy_share: float) -> list[Sample]:
     """The ``group``-th samples of the training stream; ``copy_share`` of them are to copy."""
-    draw = Draw(random.Random(f"train {seed} {group}"), "train")
+    draw = Draw(random.Random(f"train {seed} {group}"), "train", UNSEEN_WORDS)
     tasks = draw.rng.choices(list(SHARES), list(SHARES.values()), k=count)
     return [drawn(draw, "copy" if draw.chance(copy_share) else task) for task in tasks]
 

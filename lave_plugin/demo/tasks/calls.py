@@ -1,6 +1,7 @@
 """Function calls: a list of tools and a request that one of them serves, as JSON or in Python.
 
-A tool is a verb and a noun with up to three arguments. Which pairs training sees is settled by
+A tool is a verb and a noun with up to three arguments; in training about half of these words are
+coined. Which pairs training sees is settled by
 ``records.split_of`` of their names, so that held-out requests go to tools it never saw; half of
 them are of verbs, nouns and arguments that stand in no training sample at all.
 """
@@ -52,7 +53,10 @@ def _time(draw: Draw) -> str:
 
 TIME = {"type": "string", "pattern": "^[0-9]{2}:[0-9]{2}$"}
 
-ARGUMENTS: dict[str, tuple[Makes, dict[str, Any]]] = {
+Kind = tuple[Makes, dict[str, Any]]
+"""Of an argument: its values, and their schema."""
+
+ARGUMENTS: dict[str, Kind] = {
     **{
         name: (lambda draw: draw.whole(1, draw.pick(9, 99, 999)), INTEGER)
         for name in words("amount copies level limit minutes number people volume floor pages")
@@ -79,7 +83,7 @@ ARGUMENTS: dict[str, tuple[Makes, dict[str, Any]]] = {
 }
 
 
-UNSEEN_ARGUMENTS: dict[str, tuple[Makes, dict[str, Any]]] = {
+UNSEEN_ARGUMENTS: dict[str, Kind] = {
     "litres": (lambda draw: draw.whole(1, draw.pick(9, 99)), INTEGER),
     "discount": (lambda draw: draw.decimal(0, 9, places=1), NUMBER),
     "recipient": (lambda draw: draw.person(), STRING),
@@ -89,14 +93,13 @@ UNSEEN_ARGUMENTS: dict[str, tuple[Makes, dict[str, Any]]] = {
     "departure": (_time, TIME),
 }
 UNSEEN_WORDS = frozenset([*UNSEEN_VERBS, *UNSEEN_NOUNS, *UNSEEN_ARGUMENTS])
-KINDS_OF_ARGUMENTS = ARGUMENTS | UNSEEN_ARGUMENTS
 
 
 @dataclass(frozen=True)
 class Tool:
     verb: str
     noun: str
-    arguments: tuple[str, ...]
+    arguments: dict[str, Kind]
 
     @property
     def name(self) -> str:
@@ -107,16 +110,17 @@ class Tool:
         return f"{self.name}({','.join(self.arguments)})"
 
 
+def _arguments(draw: Draw, known: dict[str, Kind]) -> dict[str, Kind]:
+    """Up to three; a coined name has the kind of one that is known."""
+    return {draw.word([name]): known[name] for name in draw.some(list(known), 1, 3)}
+
+
 def _tool(draw: Draw, unseen: bool) -> Tool:
     if unseen:
         verb, noun = draw.pick(*UNSEEN_VERBS), draw.pick(*UNSEEN_NOUNS)
-        return Tool(verb, noun, tuple(draw.some(list(UNSEEN_ARGUMENTS), 1, 3)))
+        return Tool(verb, noun, _arguments(draw, UNSEEN_ARGUMENTS))
     while True:
-        tool = Tool(
-            draw.pick(*VERBS),
-            draw.pick(*NOUNS),
-            tuple(draw.some(list(ARGUMENTS), 1, 3)),
-        )
+        tool = Tool(draw.word(VERBS), draw.word(NOUNS), _arguments(draw, ARGUMENTS))
         if split_of(tool.name) == draw.split:
             return tool
 
@@ -146,7 +150,7 @@ def schema_of(tools: list[Tool]) -> dict[str, Any]:
                 {
                     "name": one_of([tool.name]),
                     "arguments": object_of(
-                        {name: KINDS_OF_ARGUMENTS[name][1] for name in tool.arguments}
+                        {name: schema for name, (_, schema) in tool.arguments.items()}
                     ),
                 }
             )
@@ -177,7 +181,7 @@ def grammar_of(tools: list[Tool]) -> str:
     """The same as ``schema_of`` in Python's syntax, with keyword arguments; EBNF."""
     calls = []
     for tool in tools:
-        parts = [f'"{name}=" {_rule(KINDS_OF_ARGUMENTS[name][1])}' for name in tool.arguments]
+        parts = [f'"{name}=" {_rule(schema)}' for name, (_, schema) in tool.arguments.items()]
         inside = ' ", " '.join(parts)
         calls.append(f'"{tool.name}(" {inside} ")"')
     return f"root ::= {' | '.join(calls)}\n{VALUE_RULES}"
@@ -193,7 +197,7 @@ def _drawn(draw: Draw) -> tuple[list[Tool], Tool, dict[str, Any], str]:
     if len({(tool.verb, tool.noun) for tool in tools}) < len(tools):
         return _drawn(draw)
     wanted = draw.pick(*tools)
-    values = {name: KINDS_OF_ARGUMENTS[name][0](draw) for name in wanted.arguments}
+    values = {name: make(draw) for name, (make, _) in wanted.arguments.items()}
     request = _request(draw, wanted, values)
     return tools, wanted, values, request
 

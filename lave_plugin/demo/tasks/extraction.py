@@ -3,7 +3,7 @@
 The twenty types of ``records`` have texts of their own, which a model can learn by heart. A type
 of this file is a kind and some keys drawn from word lists, and its text says each key beside its
 value, in one of several frames. Lists are kept apart: training draws from the first of each pair
-and never meets a word of the second.
+and from words that it coins, and never meets one of the second.
 """
 
 from __future__ import annotations
@@ -165,27 +165,27 @@ def _field(draw: Draw, unseen: bool) -> tuple[str, str, Any, dict[str, Any]]:
     """One field as (key, what the text says, value, schema)."""
     which = draw.rng.random()
     if which < FLAG_SHARE:
-        key, flag = draw.pick(*(UNSEEN_FLAG_KEYS if unseen else FLAG_KEYS)), draw.chance(0.5)
+        key, flag = draw.word(UNSEEN_FLAG_KEYS if unseen else FLAG_KEYS), draw.chance(0.5)
         return key, _flagged(draw, key, flag), flag, BOOLEAN
     which -= FLAG_SHARE
     if which < CHOICE_SHARE:
-        options = draw.some(UNSEEN_CHOICES if unseen else CHOICES, 3, 5)
-        key, choice = draw.pick(*(UNSEEN_CHOICE_KEYS if unseen else CHOICE_KEYS)), options[0]
+        options = draw.some_words(UNSEEN_CHOICES if unseen else CHOICES, 3, 5)
+        key, choice = draw.word(UNSEEN_CHOICE_KEYS if unseen else CHOICE_KEYS), options[0]
         return key, _framed(draw, key, choice), choice, one_of(sorted(options))
     which -= CHOICE_SHARE
     if which < GROUP_SHARE:
         return _group(draw, unseen)
     seen_keys, unseen_keys, make, frame, _ = draw.rng.choices(FORMS, FORM_SHARES)[0]
-    key = draw.pick(*(unseen_keys if unseen else seen_keys))
+    key = draw.word(unseen_keys if unseen else seen_keys)
     value, written, schema = make(draw)
     return key, frame(draw, key, written), value, schema
 
 
 def _group(draw: Draw, unseen: bool) -> tuple[str, str, Any, dict[str, Any]]:
     """An object inside, of two fields; or two such objects in an array."""
-    key = draw.pick(*(UNSEEN_GROUP_KEYS if unseen else GROUP_KEYS))
+    key = draw.word(UNSEEN_GROUP_KEYS if unseen else GROUP_KEYS)
     forms = draw.rng.sample(FORMS[:5], 2)
-    inner = [(draw.pick(*(other if unseen else seen)), make) for seen, other, make, *_ in forms]
+    inner = [(draw.word(other if unseen else seen), make) for seen, other, make, *_ in forms]
 
     def one() -> tuple[dict[str, Any], str, dict[str, Any]]:
         values = {name: make(draw) for name, make in inner}
@@ -261,7 +261,7 @@ def _asked(draw: Draw, kind: str, record: Record, keys: list[str]) -> Sample:
 
 def composed_sample(draw: Draw) -> Sample:
     """A record of a made-up type, of words that training knows."""
-    kind = draw.pick(*KINDS)
+    kind = draw.word(KINDS)
     record = _record(draw, kind, unseen=False)
     keys = draw.some(list(record.fields), min(2, len(record.fields)), len(record.fields))
     return _asked(draw, kind, record, keys)

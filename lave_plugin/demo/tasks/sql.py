@@ -1,8 +1,8 @@
 """Questions over a small database, to be answered with one SELECT.
 
-Tables and columns are drawn from word lists, of which training sees the first of each pair; the
-database that judges an answer is written by the same hand, so that a query is right where it
-returns what the reference returns.
+Tables and columns are drawn from word lists, of which training sees the first of each pair, and
+from words that it coins; the database that judges an answer is written by the same hand, so that
+a query is right where it returns what the reference returns.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Table:
 
 def _table(draw: Draw, unseen: bool, name: str, parent: str | None = None) -> Table:
     texts, numbers = (UNSEEN_TEXTS, UNSEEN_NUMBERS) if unseen else (TEXTS, NUMBERS)
-    return Table(name, draw.some(texts, 1, 2), draw.some(numbers, 1, 2), parent)
+    return Table(name, draw.some_words(texts, 1, 2), draw.some_words(numbers, 1, 2), parent)
 
 
 def _text_value(draw: Draw) -> str:
@@ -203,7 +203,7 @@ def _rows(draw: Draw, table: Table, used: dict[str, list[object]]) -> str:
 def sql_sample(draw: Draw) -> Sample:
     """A question; the answer is the query, ``tests`` the database that judges it."""
     unseen = draw.split == "held-out" and draw.chance(UNSEEN_SHARE)
-    first, second = draw.rng.sample(UNSEEN_TABLES if unseen else TABLES, 2)
+    first, second = draw.some_words(UNSEEN_TABLES if unseen else TABLES, 2, 2)
     one = _table(draw, unseen, first)
     if draw.chance(0.3):
         two = _table(draw, unseen, second, parent=first)
