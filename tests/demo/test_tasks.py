@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lave_plugin.bench import programs
-from lave_plugin.demo.records import Draw, Sample, split_of
+from lave_plugin.demo.records import RESERVED, Draw, Sample, split_of
 from lave_plugin.demo.tasks import (
     MAKERS,
     SHARES,
@@ -169,6 +169,31 @@ def test_every_training_prompt_belongs_to_the_training_split(seed):
 
 def test_held_out_words_stand_in_no_training_sample():
     assert not UNSEEN_WORDS & words_of(training_samples(0, 0, 4000, 0.1))
+
+
+@pytest.mark.parametrize("task", ["composed", "json call", "python call", "sql"])
+def test_about_half_of_what_must_be_named_is_coined_in_training_and_nothing_elsewhere(task):
+    listed = words_of(held_out(600, seed=2, task=task))
+
+    def coined(samples: list[Sample]) -> float:
+        """The share of samples with a word of small letters that no held-out one has."""
+        words = [re.findall(r"\b[a-z]{4,10}\b", sample.prompt) for sample in samples]
+        return sum(bool(set(found) - listed) for found in words) / len(samples)
+
+    draw = Draw(random.Random("train"), "train", UNSEEN_WORDS)
+    assert coined([MAKERS[task](draw) for _ in range(200)]) > 0.8
+    assert coined(held_out(200, seed=3, task=task)) < 0.1
+
+
+def test_a_coined_word_is_no_keyword_and_none_that_is_barred():
+    free = Draw(random.Random(0), "train")
+    words = {free.coined() for _ in range(2000)}
+    assert len(words) > 1900
+    barred = frozenset(sorted(words)[::2])
+    again = Draw(random.Random(0), "train", barred)
+    coined = {again.coined() for _ in range(2000)}
+    assert not coined & (barred | RESERVED)
+    assert all(re.fullmatch("[a-z]{4,10}", word) for word in coined)
 
 
 def test_the_lists_themselves_are_disjoint_from_the_held_out_ones():
