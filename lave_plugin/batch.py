@@ -112,6 +112,9 @@ def _to_host(*tensors: torch.Tensor) -> Sequence[np.ndarray]:
 class _Step:
     """The rows as arrays: ``[rows, block]``, int32, ``MASKED`` where no token stands.
 
+    They are small, so that NumPy's part of a step goes by the number of calls: all rows of a batch
+    are taken as they lie, some are copied out.
+
     ``first`` is where the grammar's part of each row begins, which is behind ``Row.first``
     where a request thinks before; ``owed`` are all masks of the answer.
     """
@@ -135,16 +138,17 @@ class _Step:
         self.special = [row.session.tokens.special_tokens for row in rows]
         # The logits stay where they are: copying a row's would take as long as reading them.
         self.logits = logits
-        self.index = np.array([row.index for row in rows], dtype=np.int64)
-        best = most_probable(logits, self.index.tolist())
+        index = [row.index for row in rows]
+        self.index = np.array(index, dtype=np.int64)
+        best = most_probable(logits, index)
         self.rankings: dict[int, torch.Tensor] = {}
         for place, row in enumerate(rows):
             if row.index in drawn:
                 best[row.index] = drawn[row.index].tokens
                 self.rankings[place] = drawn[row.index].ranking
-        self.before, after, self.best = (
-            array[self.index].astype(np.int32) for array in _to_host(before, after, best)
-        )
+        ids = np.array(_to_host(before, after, best), dtype=np.int32)
+        whole_batch = index == list(range(ids.shape[1]))
+        self.before, after, self.best = ids if whole_batch else ids[:, self.index]
         self.first = np.array([row.first for row in rows], dtype=np.int64)
         in_answer = self._behind(self.first)
         self.owed = in_answer & (self.before == mask_id)
@@ -207,14 +211,18 @@ class _Step:
         """
         commits = self.masked & (self.proposed != MASKED)
         self.best = np.where(commits, self.proposed, self.best)
-        never = self.masked & ~self.cutter.allowed(self.logits.shape[-1])[self.best]
+        never = self.masked & self.cutter.barred(self.logits.shape[-1])[self.best]
         for place, special in enumerate(self.special):
             if special:
                 never[place] &= ~np.isin(self.best[place], sorted(special))
         if never.any():
             at = np.stack(never.nonzero())
             self.best[never] = self.cutter.best(self.logits, at, self.special, index=self.index)
-        self.proposed = np.where(commits, self.best, self.proposed)
+            self.proposed = np.where(commits, self.best, self.proposed)
+
+    def _at(self, places: np.ndarray) -> np.ndarray | slice:
+        """An index of these rows, of which none is copied where they are all."""
+        return slice(None) if len(places) == len(self.rows) else places
 
     def _cut(self, places: np.ndarray) -> CandidateArrays:
         rankings = {
@@ -223,7 +231,8 @@ class _Step:
             if place in self.rankings
         }
         special = [self.special[place] for place in places]
-        masked, best, index = self.masked[places], self.best[places], self.index[places]
+        at = self._at(places)
+        masked, best, index = self.masked[at], self.best[at], self.index[at]
         return self.cutter.cut(self.logits, masked, best, rankings, special, index=index)
 
     def _ranking(self, place: int) -> torch.Tensor:
@@ -242,15 +251,15 @@ class _Step:
             ranking = self._ranking(place)[position]
             return self.cutter.by_rank(ranking, RANKS_IN_RECOVERY, self.special[place])
 
-        sessions = [self.rows[place].session for place in places]
-        self.canvases[places], errors = batched.step(
+        sessions, at = [self.rows[place].session for place in places], self._at(places)
+        self.canvases[at], errors = batched.step(
             [session.strategy for session in sessions],
             np.array([session.state for session in sessions], dtype=np.int64),
-            self.canvases[places],
-            self.first[places],
-            self.tokens_left[places],
-            self.proposed[places],
-            self.best[places],
+            self.canvases[at],
+            self.first[at],
+            self.tokens_left[at],
+            self.proposed[at],
+            self.best[at],
             self.threshold,
             cut,
             by_rank,

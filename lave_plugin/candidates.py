@@ -154,30 +154,30 @@ class CandidateCutter:
             token != mask_id and vocabulary.is_text_or_end(token)
             for token in range(len(vocabulary))
         ]
-        self._by_width: dict[int, np.ndarray] = {}
-        self._never_of: dict[int, np.ndarray] = {}
+        self._barred: dict[int, np.ndarray] = {}
+        self._barred_ids_of: dict[int, np.ndarray] = {}
         self._never_on: dict[tuple[torch.device, int], torch.Tensor] = {}
 
-    def allowed(self, width: int) -> np.ndarray:
-        """``[width]`` bool: ids that any grammar may allow, with the padding beyond them."""
-        if width not in self._by_width:
-            allowed = np.zeros(width, dtype=bool)
+    def barred(self, width: int) -> np.ndarray:
+        """``[width]`` bool: ids that no grammar may allow, the padding beyond them included."""
+        if width not in self._barred:
+            barred = np.ones(width, dtype=bool)
             known = self._allowed[:width]
-            allowed[: len(known)] = known
-            self._by_width[width] = allowed
-        return self._by_width[width]
+            barred[: len(known)] = np.logical_not(known)
+            self._barred[width] = barred
+        return self._barred[width]
 
-    def _never_ids(self, width: int) -> np.ndarray:
-        """The ids that no grammar may allow, int32."""
-        if width not in self._never_of:
-            self._never_of[width] = np.flatnonzero(~self.allowed(width)).astype(np.int32)
-        return self._never_of[width]
+    def _barred_ids(self, width: int) -> np.ndarray:
+        """The same ids, int32."""
+        if width not in self._barred_ids_of:
+            self._barred_ids_of[width] = np.flatnonzero(self.barred(width)).astype(np.int32)
+        return self._barred_ids_of[width]
 
     def never(self, logits: torch.Tensor, special: frozenset[int] = frozenset()) -> torch.Tensor:
         """``[vocabulary]`` bool on the device of ``logits``: what is no candidate of a row."""
         device, width = logits.device, logits.shape[-1]
         if (device, width) not in self._never_on:
-            self._never_on[device, width] = torch.from_numpy(~self.allowed(width)).to(device)
+            self._never_on[device, width] = torch.from_numpy(self.barred(width)).to(device)
         never = self._never_on[device, width]
         if special:
             never = never.clone()
@@ -264,7 +264,7 @@ class CandidateCutter:
             index = np.arange(len(masked)) if index is None else index
             named = [list(of_row) for of_row in special] or [[]] * len(masked)
             first = first.astype(np.int32, copy=False)
-            never = self._never_ids(logits.shape[-1])
+            never = self._barred_ids(logits.shape[-1])
             return CandidateArrays(
                 *native.cut_candidates(
                     logits.numpy(), index, masked, first, never, named, self.top_k

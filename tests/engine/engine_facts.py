@@ -42,6 +42,30 @@ def refusals(enforced: bool) -> dict[str, str | None]:
     }
 
 
+def steps_of_a_block_that_likes_its_masks(name: str) -> int | None:
+    """How many an algorithm takes where the mask is every position's favourite; None: no end."""
+    import torch
+    from sglang.srt.dllm.algorithm import get_algorithm_cls
+
+    block, mask = 8, 3
+    config = SimpleNamespace(
+        algorithm_config={}, block_size=block, mask_id=mask, first_done_first_out_mode=True
+    )
+    algorithm = get_algorithm_cls(name)(config)
+    batch = SimpleNamespace(
+        batch_size=1,
+        input_ids=torch.full((block,), mask),
+        dllm_prompt_mask=torch.zeros(1, block, dtype=torch.bool),
+    )
+    states = algorithm.init_step_state(batch)
+    for step in range(4 * block):
+        logits = torch.rand(block, 16, generator=torch.Generator().manual_seed(step))
+        logits[:, mask] = 9.0
+        if algorithm.step(batch, logits, states) == [True]:
+            return None if mask in batch.input_ids.tolist() else step
+    return None
+
+
 def options_in_a_subprocess() -> dict[str, Any]:
     """What another process is told of three options that are no fields of ``ServerArgs``."""
     from sglang.srt.server_args import ServerArgs
@@ -77,6 +101,10 @@ def main(checkpoint: str, names_no_mask: str, *plugins: str) -> None:
         "mask ids": [mask_id(checkpoint), mask_id(names_no_mask)],
         "refused": refusals(enforced=False),
         "refused where enforced": refusals(enforced=True),
+        "steps": {
+            name: steps_of_a_block_that_likes_its_masks(name)
+            for name in ("LowConfidence", "JointThreshold")
+        },
         "options": options_in_a_subprocess(),
         "required": {plugin: failure(plugin, True) for plugin in plugins},
         "not required": {plugin: failure(plugin, False) for plugin in plugins},

@@ -56,6 +56,7 @@ NOT_RUN = {
     "python benchmarks/step_time.py": "minutes",
     "python benchmarks/strategies.py": "minutes",
     "python benchmarks/tree_sampler.py": "minutes",
+    "python benchmarks/memory.py": "half a minute",
     "python benchmarks/tiny_dllm.py": "minutes",
     "python -m lave_plugin.demo.training.train": "hours; tests/demo/test_training.py",
     "python -m lave_plugin.demo.training.evaluate": "minutes; tests/demo/test_training.py",

@@ -160,6 +160,13 @@ def test_a_constraint_that_is_not_enforced_is_refused(facts):
 
 
 @pytest.mark.engine
+def test_a_block_ends_though_the_model_likes_its_masks_best(facts):
+    """One token a step, and one step that sees that all is done; the second may edit on."""
+    assert facts["steps"]["LowConfidence"] == 8
+    assert 8 <= facts["steps"]["JointThreshold"] < 32
+
+
+@pytest.mark.engine
 def test_a_plugin_s_options_reach_other_processes(facts):
     assert facts["options"] == {"_own": "chosen", "_left": "as it was", "public": None}
 

@@ -41,7 +41,7 @@ def test_as_torch_cuts_them(size, top_k, padding, scale, seed, data):
     masked = torch.rand((2, 4), generator=generator).numpy() < 0.8
     first = np.zeros((2, 4), np.int32)
     for row, position in np.argwhere(masked):
-        allowed = [t for t in range(size) if cutter.allowed(width)[t] or t in special]
+        allowed = [t for t in range(size) if not cutter.barred(width)[t] or t in special]
         first[row, position] = data.draw(st.sampled_from(allowed))
     found = cutter.cut(logits, masked, first, special=[special, special])
     expected = cutter.cut(logits.double(), masked, first, special=[special, special])

@@ -94,9 +94,11 @@ class ConstrainedStep:
             drawn=drawn,
         )
         # In place: CUDA graphs hold on to this tensor.
-        ids[torch.tensor([row.index for row in rows], device=ids.device)] = torch.from_numpy(
-            outcome.tokens
-        ).to(ids)
+        tokens = torch.from_numpy(outcome.tokens)
+        if len(rows) == len(ids):
+            ids.copy_(tokens)
+        else:
+            ids[torch.tensor([row.index for row in rows], device=ids.device)] = tokens.to(ids)
         for row, finished in zip(rows, outcome.finished, strict=True):
             done[row.index] = finished
         for place, error in outcome.errors.items():

@@ -24,10 +24,6 @@ using Floats = float __attribute__((vector_size(4 * kLanes)));
 using Bits = std::int32_t __attribute__((vector_size(4 * kLanes)));
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-// Vectors never leave this file, so it does not matter how others would take them.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wpsabi"
-#endif
 #define LAVE_INLINE __attribute__((always_inline)) inline
 
 LAVE_INLINE Floats load(const float* from) {
