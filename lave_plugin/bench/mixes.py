@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from lave_plugin import grammars
@@ -94,35 +93,9 @@ def _regex(count: int, seed: int) -> list[Ask]:
 
 def _cpp(count: int, seed: int) -> list[Ask]:
     _, grammar = grammars.load("cpp")
-    constraint, check = {"ebnf": grammar}, in_grammar(grammar)
+    constraint, check = {"ebnf": grammar}, checks.ebnf(grammar)
     topics = [json.loads(sample.answer) for sample in held_out(count, seed)]
     return [
         Ask(f"Write a C++ function that returns the {' and the '.join(topic)}.", constraint, check)
         for topic in topics
     ]
-
-
-@cache
-def in_grammar(ebnf: str) -> Check:
-    """The verdict of xgrammar's own matcher on the bytes of an answer."""
-    import xgrammar
-
-    compiled = _byte_compiler().compile_grammar(ebnf)
-
-    def check(text: str) -> str | None:
-        matcher = xgrammar.GrammarMatcher(compiled)
-        if not matcher.accept_string(text):
-            return "not in the grammar"
-        return None if matcher.is_completed() else "not finished"
-
-    return check
-
-
-@cache
-def _byte_compiler():
-    import xgrammar
-
-    vocabulary = [bytes([byte]) for byte in range(256)] + [b""]
-    return xgrammar.GrammarCompiler(
-        xgrammar.TokenizerInfo(vocabulary, stop_token_ids=[256]), max_threads=1
-    )

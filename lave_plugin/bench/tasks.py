@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lave_plugin.bench import programs, scoring
-from lave_plugin.bench.mixes import in_grammar, schema_constraint
+from lave_plugin.bench.mixes import schema_constraint
 from lave_plugin.bench.scoring import Unscorable
 from lave_plugin.demo import checks
 from lave_plugin.demo.records import Sample
@@ -177,7 +177,7 @@ def _cpp_line(line: Mapping[str, Any], grammar: str) -> Task:
         "Complete this C++ function. Answer with the whole program without a main function, "
         f"and nothing else.\n\n{line['prompt']}"
     )
-    check = in_grammar(grammar)
+    check = checks.ebnf(grammar)
     return Task(
         "cpp",
         line["task_id"],
@@ -202,7 +202,7 @@ def program(answer: str, line: Mapping[str, Any], test: str) -> str:
 def _smiles_line(line: Mapping[str, Any], grammar: str) -> Task:
     reference = line["output"]
     prompt = f"{line['input']}\n\nAnswer with SMILES, and nothing else."
-    check = in_grammar(grammar)
+    check = checks.ebnf(grammar)
     return Task(
         "smiles",
         line["instance_id"],

@@ -6,6 +6,7 @@ A check takes the answer's text and says why it is not acceptable, or None where
 import json
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 Check = Callable[[str], str | None]
@@ -74,3 +75,29 @@ def between(begin: str, check_inner: Check, end: str) -> Check:
         return check_inner(text[len(begin) : len(text) - len(end)])
 
     return check
+
+
+@cache
+def ebnf(grammar: str) -> Check:
+    """Does xgrammar's own matcher take its bytes?"""
+    import xgrammar
+
+    compiled = _byte_compiler().compile_grammar(grammar)
+
+    def check(text: str) -> str | None:
+        matcher = xgrammar.GrammarMatcher(compiled)
+        if not matcher.accept_string(text):
+            return "not in the grammar"
+        return None if matcher.is_completed() else "not finished"
+
+    return check
+
+
+@cache
+def _byte_compiler():
+    import xgrammar
+
+    vocabulary = [bytes([byte]) for byte in range(256)] + [b""]
+    return xgrammar.GrammarCompiler(
+        xgrammar.TokenizerInfo(vocabulary, stop_token_ids=[256]), max_threads=1
+    )

@@ -11,7 +11,6 @@ import contextlib
 import sqlite3
 
 from lave_plugin.bench import programs, scoring
-from lave_plugin.bench.mixes import in_grammar
 from lave_plugin.demo import checks
 from lave_plugin.demo.records import Sample
 from lave_plugin.demo.tasks.cpp import program
@@ -26,7 +25,7 @@ def check_of(sample: Sample) -> checks.Check:
         return checks.json_schema(sample.schema)
     if sample.regex is not None:
         return checks.regex(sample.regex)
-    return in_grammar(sample.grammar) if sample.grammar is not None else lambda text: None
+    return checks.ebnf(sample.grammar) if sample.grammar is not None else lambda text: None
 
 
 def is_valid(sample: Sample, text: str) -> bool:
