@@ -17,10 +17,12 @@ from lave_plugin.candidates import (
     CandidateArrays,
     CandidateCutter,
     Candidates,
+    in_host_memory,
     most_probable,
 )
 from lave_plugin.canvas import MASKED, Canvas
 from lave_plugin.grammar import room
+from lave_plugin.grammar.implementation import native_module
 from lave_plugin.sampling import Draw
 from lave_plugin.session import Session
 from lave_plugin.strategies.lave import RANKS_IN_RECOVERY, Lave, Proposals
@@ -116,7 +118,8 @@ class _Step:
     are taken as they lie, some are copied out.
 
     ``first`` is where the grammar's part of each row begins, which is behind ``Row.first``
-    where a request thinks before; ``owed`` are all masks of the answer.
+    where a request thinks before; ``owed`` are all masks of the answer, ``masked`` those of the
+    grammar's part.
     """
 
     def __init__(
@@ -138,20 +141,43 @@ class _Step:
         self.special = [row.session.tokens.special_tokens for row in rows]
         # The logits stay where they are: copying a row's would take as long as reading them.
         self.logits = logits
-        index = [row.index for row in rows]
-        self.index = np.array(index, dtype=np.int64)
-        best = most_probable(logits, index)
+        self.index = np.array([row.index for row in rows], dtype=np.int64)
+        self.first = np.array([row.first for row in rows], dtype=np.int64)
         self.rankings: dict[int, torch.Tensor] = {}
-        for place, row in enumerate(rows):
+        thinks = any(row.session.is_thinking for row in rows)
+        self.is_refined = not (drawn or thinks or any(self.special)) and in_host_memory(logits)
+        self.is_refined = self.is_refined and native_module() is not None
+        if self.is_refined:
+            self._lay_out_natively(before, after)
+        else:
+            self._lay_out(before, after, drawn)
+
+    def _lay_out_natively(self, before: torch.Tensor, after: torch.Tensor) -> None:
+        """``_lay_out`` and ``_refine_proposals`` in one pass, for what most steps are."""
+        self.before, self.canvases, self.proposed, self.best, self.owed = native_module().lay_out(
+            before.numpy(),
+            after.numpy(),
+            self.logits.numpy(),
+            self.index,
+            self.first,
+            self.cutter.barred(self.logits.shape[-1]),
+            self.mask_id,
+        )
+
+    def _lay_out(
+        self, before: torch.Tensor, after: torch.Tensor, drawn: Mapping[int, Draw]
+    ) -> None:
+        index = self.index.tolist()
+        best = most_probable(self.logits, index)
+        for place, row in enumerate(self.rows):
             if row.index in drawn:
                 best[row.index] = drawn[row.index].tokens
                 self.rankings[place] = drawn[row.index].ranking
         ids = np.array(_to_host(before, after, best), dtype=np.int32)
         whole_batch = index == list(range(ids.shape[1]))
         self.before, after, self.best = ids if whole_batch else ids[:, self.index]
-        self.first = np.array([row.first for row in rows], dtype=np.int64)
         in_answer = self._behind(self.first)
-        self.owed = in_answer & (self.before == mask_id)
+        self.owed = in_answer & (self.before == self.mask_id)
         self.canvases = np.where(self.owed, np.int32(MASKED), self.before)
         self.proposed = np.where(in_answer & (after != self.before), after, np.int32(MASKED))
 
@@ -171,9 +197,11 @@ class _Step:
                 self._fail(place, error)
         # From here on it is the grammar's part of each row.
         self.tokens_left = np.array([row.session.tokens_left for row in self.rows], dtype=np.int64)
-        self.tokens_left -= self.first - [row.first for row in self.rows]
-        self.masked = self._behind(self.first) & (self.canvases == MASKED)
-        self._refine_proposals()
+        self.masked = self.owed
+        if not self.is_refined:
+            self.tokens_left -= self.first - [row.first for row in self.rows]
+            self.masked = self._behind(self.first) & (self.canvases == MASKED)
+            self._refine_proposals()
         going_on = [place for place in range(len(self.rows)) if place not in self.errors]
         alone = [p for p in going_on if not self.rows[p].session.batched]
         if alone:

@@ -114,7 +114,7 @@ def most_probable(logits: torch.Tensor, rows: Sequence[int]) -> torch.Tensor:
     Returns:
         int64 ``[batch, block]`` on the same device; whatever it likes in other rows.
     """
-    if not _in_host_memory(logits):
+    if not in_host_memory(logits):
         return logits.argmax(-1)
     best, logits = np.zeros(logits.shape[:2], dtype=np.int64), logits.numpy()
     for row in rows:
@@ -124,12 +124,12 @@ def most_probable(logits: torch.Tensor, rows: Sequence[int]) -> torch.Tensor:
 
 def _argmax(logits: torch.Tensor) -> torch.Tensor:
     """``logits.argmax(-1)``, for which NumPy takes a tenth of the time or less on a CPU."""
-    if _in_host_memory(logits):
+    if in_host_memory(logits):
         return torch.from_numpy(logits.numpy().argmax(-1))
     return logits.argmax(-1)
 
 
-def _in_host_memory(logits: torch.Tensor) -> bool:
+def in_host_memory(logits: torch.Tensor) -> bool:
     """Whether NumPy and the native part can read them as they are."""
     return logits.device.type == "cpu" and logits.dtype == torch.float32
 
@@ -260,7 +260,7 @@ class CandidateCutter:
             rankings: ``[block, vocabulary]`` for some rows, what their candidates are ranked
                 by instead of their probability; ``-inf`` is no candidate.
         """
-        if not rankings and _in_host_memory(logits) and (native := native_module()) is not None:
+        if not rankings and in_host_memory(logits) and (native := native_module()) is not None:
             index = np.arange(len(masked)) if index is None else index
             named = [list(of_row) for of_row in special] or [[]] * len(masked)
             first = first.astype(np.int32, copy=False)

@@ -213,6 +213,47 @@ def step_batch(
     )
 
 
+def lay_out(
+    before: numpy.ndarray,
+    after: numpy.ndarray,
+    logits: numpy.ndarray,
+    index: numpy.ndarray,
+    first: numpy.ndarray,
+    barred: numpy.ndarray,
+    mask_id: int,
+) -> tuple[numpy.ndarray, ...]:
+    """What a step knows of its rows before it decides, in one pass over logits in host memory.
+
+    Args:
+        before, after: int64 `[batch, block]`, the ids before and after the engine's algorithm.
+        logits: float32 `[batch, block, vocabulary]`; rows may lie anywhere, but not their entries.
+        index, first: int64 `[rows]`, where in the batch each row stands, and where in its block
+            the answer goes on.
+        barred: bool `[vocabulary]`, what no grammar may allow.
+        mask_id: what stands at a mask.
+
+    Returns:
+        before: int32 `[rows, block]`, of the rows.
+        canvases: the same with MASKED at the answer's masks.
+        proposed: int32 `[rows, block]`, what the algorithm wrote into the answer, else MASKED.
+        best: int32 `[rows, block]`, at masks the candidate to try first, which is not barred.
+        owed: bool `[rows, block]`, the answer's masks.
+
+    Raises:
+        TypeError, ValueError, IndexError: For arrays that are no such arrays, and for rows and
+            tokens that the logits don't have.
+    """
+    return _native.lay_out(
+        before=before,
+        after=after,
+        logits=logits,
+        index=index,
+        first=first,
+        barred=barred,
+        mask_id=mask_id,
+    )
+
+
 def cut_candidates(
     logits: numpy.ndarray,
     index: numpy.ndarray,

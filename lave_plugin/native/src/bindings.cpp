@@ -482,6 +482,77 @@ private:
     py::buffer_info info_;
 };
 
+// The first of the most probable tokens that are not barred; 0 where all are.
+Token best_allowed(const float* logits, const std::uint8_t* barred, std::size_t vocabulary) {
+    std::size_t best = vocabulary;
+    for (std::size_t token = 0; token < vocabulary; ++token) {
+        if (barred[token] == 0 && (best == vocabulary || logits[token] > logits[best])) {
+            best = token;
+        }
+    }
+    return best == vocabulary ? 0 : static_cast<Token>(best);
+}
+
+// What a step knows of its rows before it decides: lave_plugin/batch.py, `_Step`, has the reference.
+py::tuple lay_out(const py::buffer& before, const py::buffer& after, const py::buffer& logits,
+                  const py::buffer& index, const py::buffer& first, const py::buffer& barred,
+                  std::int64_t mask_id) {
+    const Logits values(logits);
+    const std::size_t vocabulary = values.vocabulary();
+    const std::vector<std::size_t> rows = checked_rows(index, values.batch());
+    const auto row_count = static_cast<py::ssize_t>(rows.size());
+    const auto block = static_cast<py::ssize_t>(values.block());
+    const auto batch = static_cast<py::ssize_t>(values.batch());
+    const Array<std::int64_t> before_of(before, "before", {batch, block});
+    const Array<std::int64_t> after_of(after, "after", {batch, block});
+    const Array<std::int64_t> first_of(first, "first", {row_count});
+    const Array<std::uint8_t> barred_of(barred, "barred",
+                                        {static_cast<py::ssize_t>(vocabulary)});
+    if (vocabulary == 0) throw py::value_error("the logits are of no token");
+    py::array_t<std::int32_t> ids({row_count, block}), canvases({row_count, block}),
+        proposed({row_count, block}), best({row_count, block});
+    py::array_t<bool> owed({row_count, block});
+    std::int32_t* const to_ids = ids.mutable_data();
+    std::int32_t* const to_canvases = canvases.mutable_data();
+    std::int32_t* const to_proposed = proposed.mutable_data();
+    std::int32_t* const to_best = best.mutable_data();
+    bool* const to_owed = owed.mutable_data();
+    bool are_tokens = true;
+    {
+        const py::gil_scoped_release release;
+        for (std::size_t row = 0; row < rows.size(); ++row) {
+            for (py::ssize_t position = 0; position < block; ++position) {
+                const std::size_t from = rows[row] * block + position, to = row * block + position;
+                const auto now = static_cast<Token>(before_of.data()[from]);
+                const auto then = static_cast<Token>(after_of.data()[from]);
+                const bool in_answer = position >= first_of.data()[row];
+                to_ids[to] = now;
+                to_owed[to] = in_answer && before_of.data()[from] == mask_id;
+                to_canvases[to] = to_owed[to] ? kMasked : now;
+                to_proposed[to] = in_answer && then != now ? then : kMasked;
+                to_best[to] = now;
+                if (!to_owed[to]) continue;
+                const float* const of_position = values.at(rows[row], position);
+                Token choice = to_proposed[to];
+                if (choice == kMasked) {
+                    choice = static_cast<Token>(most_probable(of_position, vocabulary));
+                }
+                if (choice < 0 || static_cast<std::size_t>(choice) >= vocabulary) {
+                    are_tokens = false;
+                    continue;
+                }
+                if (barred_of.data()[choice] != 0) {
+                    choice = best_allowed(of_position, barred_of.data(), vocabulary);
+                    if (to_proposed[to] != kMasked) to_proposed[to] = choice;
+                }
+                to_best[to] = choice;
+            }
+        }
+    }
+    if (!are_tokens) throw py::index_error("a proposed token is not in the logits");
+    return py::make_tuple(ids, canvases, proposed, best, owed);
+}
+
 py::tuple cut_candidates(const py::buffer& logits, const py::buffer& index,
                          const py::buffer& masked, const py::buffer& first,
                          const py::buffer& never, const std::vector<std::vector<Token>>& named,
@@ -798,6 +869,8 @@ void bind_lave(py::module_& module) {
 }
 
 void bind_candidates(py::module_& module) {
+    module.def("lay_out", &lay_out, py::arg("before"), py::arg("after"), py::arg("logits"),
+               py::arg("index"), py::arg("first"), py::arg("barred"), py::arg("mask_id"));
     module.def("cut_candidates", &cut_candidates, py::arg("logits"), py::arg("index"),
                py::arg("masked"), py::arg("first"), py::arg("never"), py::arg("named"),
                py::arg("top_k"));

@@ -95,6 +95,20 @@ LAVE_BY_MACHINE std::size_t next_not_below(const float* values, std::size_t begi
 
 }  // namespace
 
+std::size_t most_probable(const float* values, std::size_t count) {
+    const std::size_t whole = count / kLanes * kLanes;
+    float most = kNever;
+    if (whole > 0) {
+        float lanes[kLanes];
+        find_maxima(values, whole, 1, lanes);
+        most = *std::max_element(lanes, lanes + kLanes);
+    }
+    for (std::size_t at = whole; at < count; ++at) most = std::max(most, values[at]);
+    std::size_t at = whole > 0 ? next_not_below(values, 0, whole, most) : 0;
+    while (at < count && !(values[at] >= most)) ++at;
+    return at < count ? at : 0;
+}
+
 CandidateCutter::CandidateCutter(const std::int32_t* never, std::size_t never_count,
                                  std::size_t vocabulary, std::size_t top_k)
     : never_(never, never + never_count),

@@ -8,6 +8,9 @@
 
 namespace lave {
 
+// The first of the largest of `count` values, at least one; 0 where none is a number.
+std::size_t most_probable(const float* values, std::size_t count);
+
 // Used again from position to position; a thread has its own.
 class CandidateCutter {
 public:
