@@ -145,8 +145,11 @@ class _Step:
         self.first = np.array([row.first for row in rows], dtype=np.int64)
         self.rankings: dict[int, torch.Tensor] = {}
         thinks = any(row.session.is_thinking for row in rows)
-        self.is_refined = not (drawn or thinks or any(self.special)) and in_host_memory(logits)
-        self.is_refined = self.is_refined and native_module() is not None
+        self.is_refined = (
+            not (drawn or thinks or any(self.special))
+            and in_host_memory(logits)
+            and native_module() is not None
+        )
         if self.is_refined:
             self._lay_out_natively(before, after)
         else:
@@ -155,8 +158,8 @@ class _Step:
     def _lay_out_natively(self, before: torch.Tensor, after: torch.Tensor) -> None:
         """``_lay_out`` and ``_refine_proposals`` in one pass, for what most steps are."""
         self.before, self.canvases, self.proposed, self.best, self.owed = native_module().lay_out(
-            before.numpy(),
-            after.numpy(),
+            before.long().numpy(),
+            after.long().numpy(),
             self.logits.numpy(),
             self.index,
             self.first,
@@ -167,6 +170,7 @@ class _Step:
     def _lay_out(
         self, before: torch.Tensor, after: torch.Tensor, drawn: Mapping[int, Draw]
     ) -> None:
+        """The rows as they are, and what the engine's algorithm and the draws would have there."""
         index = self.index.tolist()
         best = most_probable(self.logits, index)
         for place, row in enumerate(self.rows):

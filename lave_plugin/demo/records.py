@@ -187,7 +187,7 @@ class Draw:
             if 4 <= len(word) <= 10 and word not in self.barred:
                 return word
 
-    def word(self, listed: Sequence[str]) -> str:
+    def word(self, known: Sequence[str]) -> str:
         """One of a list; in training as often a coined one.
 
         Who has only ever met the words of a list writes them from memory. A coined word must be
@@ -195,13 +195,13 @@ class Draw:
         """
         if self.split == "train" and self.chance(COINED_SHARE):
             return self.coined()
-        return self.pick(*listed)
+        return self.pick(*known)
 
-    def some_words(self, listed: Sequence[str], low: int, high: int) -> list[str]:
+    def some_words(self, known: Sequence[str], low: int, high: int) -> list[str]:
         """From low to high different ones, as of ``word``."""
         wanted, found = self.whole(low, high), []
         while len(found) < wanted:
-            word = self.word(listed)
+            word = self.word(known)
             if word not in found:
                 found.append(word)
         return found

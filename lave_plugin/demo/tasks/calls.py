@@ -1,9 +1,9 @@
 """Function calls: a list of tools and a request that one of them serves, as JSON or in Python.
 
 A tool is a verb and a noun with up to three arguments; in training about half of these words are
-coined. Which pairs training sees is settled by
-``records.split_of`` of their names, so that held-out requests go to tools it never saw; half of
-them are of verbs, nouns and arguments that stand in no training sample at all.
+coined. Which pairs training sees is settled by ``records.split_of`` of their names, so that
+held-out requests go to tools it never saw; half of them are of verbs, nouns and arguments that
+stand in no training sample at all.
 """
 
 from __future__ import annotations

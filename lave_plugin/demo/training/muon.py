@@ -56,6 +56,8 @@ class Muon(torch.optim.Optimizer):
                     matrix.add_(move, alpha=-rate)
 
     def _momentum(self, matrix: Tensor) -> Tensor:
-        held = self.state[matrix].setdefault("momentum", torch.zeros_like(matrix))
-        held.lerp_(matrix.grad, 1 - MOMENTUM)
+        state = self.state[matrix]
+        if "momentum" not in state:
+            state["momentum"] = torch.zeros_like(matrix)
+        held = state["momentum"].lerp_(matrix.grad, 1 - MOMENTUM)
         return matrix.grad.lerp(held, MOMENTUM)
