@@ -1,7 +1,7 @@
 """Checkpoints and the real servers for tests marked ``engine``.
 
-To start a server takes longer than most of what is asked of it, so tests share them, and files are
-put in an order in which each process of pytest-xdist (``make test``) has to start few.
+To start a server takes longer than most of what is asked of it, so tests share them, and one
+process of pytest-xdist (``make test``) runs all files that ask the same one (``../conftest.py``).
 """
 
 import importlib.util
@@ -16,6 +16,8 @@ from random_checkpoint import write_random_checkpoint
 from lave_plugin.engines.sglang.server import Server
 
 SHARED_SERVERS = ("lave_server", "shipped_server")
+# How many a process keeps: one that is shared, and one of the file that it is at.
+SERVERS_KEPT = 2
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -24,10 +26,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         by_file.setdefault(item.nodeid.partition("::")[0], []).append(item)
     for of_file in by_file.values():
         of_file.sort(key=_server_rank)
-    # The long ones first, those of one server one behind the other, to another's at the end.
+    # The long ones first, those of one server one behind the other.
     order = sorted(
-        by_file.values(),
-        key=lambda file: (not _is_engine(file[0]), _server_rank(file[0]), _server_rank(file[-1])),
+        by_file.values(), key=lambda file: (not _is_engine(file[0]), _server_rank(file[0]))
     )
     items[:] = [item for of_file in order for item in of_file]
     if importlib.util.find_spec("sglang") is None:
@@ -82,32 +83,31 @@ def is_alive(server: Server) -> bool:
 def serve() -> Iterator[Callable[..., Server]]:
     """``serve(model_path, **options)``: a running server with these options of ``Server``.
 
-    A start takes 20 to 30 s, so a server is kept for the next test that asks for the same.
-    Another request stops it first: on a small machine one engine at a time is enough. A
-    test that needs two, or that stops or harms one, makes its own ``Server``.
+    A start takes 20 to 30 s, so a server is kept for the next test that asks for the same. The
+    one that was asked longest ago makes room. A test that stops or harms one makes its own.
     """
-    running: list[tuple[str, Server]] = []
-
-    def stop() -> None:
-        while running:
-            running.pop()[1].stop()
+    running: dict[str, Server] = {}  # the last one asked is the last one here
 
     def serve(model_path: Path, **options) -> Server:
         wanted = repr((str(model_path), sorted(options.items())))
-        if running and running[0][0] == wanted and is_alive(running[0][1]):
-            return running[0][1]
-        stop()
-        running.append((wanted, Server(model_path, **options).start()))
-        return running[0][1]
+        server = running.pop(wanted, None)
+        if server is None or not is_alive(server):
+            while len(running) >= SERVERS_KEPT:
+                running.pop(next(iter(running))).stop()
+            server = Server(model_path, **options).start()
+        running[wanted] = server
+        return server
 
     yield serve
-    stop()
+    for server in running.values():
+        server.stop()
 
 
 @pytest.fixture
 def lave_server(serve, small_random_checkpoint) -> Server:
-    """A server of noise, for whatever needs no other; it counts (``/metrics``)."""
-    return serve(small_random_checkpoint, args=["--enable-metrics"], **LAVE)
+    """A server of noise, for whatever needs no other; it counts, and it knows of tools."""
+    args = ["--enable-metrics", "--tool-call-parser", "qwen25"]
+    return serve(small_random_checkpoint, args=args, **LAVE)
 
 
 @pytest.fixture

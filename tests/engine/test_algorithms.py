@@ -13,15 +13,21 @@ from mixed_requests import mixed_requests
 pytestmark = pytest.mark.engine
 
 CASES = {
-    "LowConfidence, synchronous": ("LowConfidence", {"threshold": 0.7}, ["--no-dllm-fdfo"]),
-    "LowConfidence, block of 4": ("LowConfidence", {"block_size": 4}, []),
+    "LowConfidence, block of 4, synchronous": (
+        "LowConfidence",
+        {"block_size": 4},
+        ["--no-dllm-fdfo"],
+    ),
     "LowConfidence, sampled lookahead": (
         "LowConfidence",
         {"lave": {"lookahead": "sampled", "samples": 10}},
         [],
     ),
-    "JointThreshold": ("JointThreshold", {"threshold": 0.5}, []),
-    "JointThreshold, every position edited": ("JointThreshold", {"edit_threshold": 0.0}, []),
+    "JointThreshold, every position edited": (
+        "JointThreshold",
+        {"threshold": 0.5, "edit_threshold": 0.0},
+        [],
+    ),
     "JointThreshold, edits, synchronous": (
         "JointThreshold",
         {"edit_threshold": 0.0, "max_post_edit_steps": 4},

@@ -6,9 +6,12 @@ import json
 import re
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import openai
+import psutil
 import pytest
 from client import generate
 from launches import LAVE
@@ -28,61 +31,57 @@ class ServeCommand(Server):
         return [python, str(Path(python).with_name("sglang")), "serve", *arguments]
 
 
-def test_sglang_serve(small_random_checkpoint):
-    with ServeCommand(small_random_checkpoint, **LAVE) as server:
-        body = {"text": "x", "sampling_params": {"regex": "[0-9]{20}", "max_new_tokens": 30}}
-        assert re.fullmatch("[0-9]{20}", generate(server.url, body).text)
+@pytest.fixture(scope="module")
+def served(small_random_checkpoint) -> Iterator[Server]:
+    args = ["--tool-call-parser", "qwen3_coder"]
+    with ServeCommand(small_random_checkpoint, args=args, **LAVE) as server:
+        yield server
 
 
 IN_PROCESS = """
 import json, sys
 import sglang
 
-if __name__ == "__main__":
-    engine = sglang.Engine(
+def engine(mode):
+    return sglang.Engine(
         model_path=sys.argv[1],
         dllm_algorithm="LowConfidence",
-        constrained_decoding=sys.argv[2],
+        constrained_decoding=mode,
         device="cpu",
         attention_backend="torch_native",
         dtype="float32",
         max_total_tokens=4096,
         max_running_requests=4,
     )
+
+if __name__ == "__main__":
     try:
-        answer = engine.generate(["x"], {"regex": "[0-9]{20}", "max_new_tokens": 30})
-        print("ANSWER", json.dumps(answer[0]["text"]))
+        engine("lavae")
     except ValueError as error:
         print("REFUSED", error)
-    finally:
-        engine.shutdown()
+    with engine("lave") as engine:
+        answer = engine.generate(["x"], {"regex": "[0-9]{20}", "max_new_tokens": 30})
+        print("ANSWER", json.dumps(answer[0]["text"]))
 """
 
 
-def run_in_process(checkpoint: Path, folder: Path, mode: str) -> str:
-    script = folder / "in_process.py"
+def test_engine_in_process(small_random_checkpoint, tmp_path):
+    """It refuses an unknown mode before it starts anything."""
+    script = tmp_path / "in_process.py"
     script.write_text(IN_PROCESS)
     result = subprocess.run(
-        [sys.executable, str(script), str(checkpoint), mode],
+        [sys.executable, str(script), str(small_random_checkpoint)],
         env=cpu.environment(),
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=240,
         check=False,
     )
-    return result.stdout + result.stderr
-
-
-def test_engine_in_process(small_random_checkpoint, tmp_path):
-    output = run_in_process(small_random_checkpoint, tmp_path, "lave")
-    (answer,) = re.findall("ANSWER (.*)", output)
+    (refusal,) = re.findall("REFUSED (.*)", result.stdout)
+    assert "constrained_decoding must be one of none, lave, " in refusal
+    assert "got 'lavae'" in refusal
+    (answer,) = re.findall("ANSWER (.*)", result.stdout)
     assert re.fullmatch("[0-9]{20}", json.loads(answer))
-
-
-def test_engine_in_process_refuses_an_unknown_mode(small_random_checkpoint, tmp_path):
-    output = run_in_process(small_random_checkpoint, tmp_path, "lavae")
-    assert "constrained_decoding must be one of none, lave, " in output
-    assert "got 'lavae'" in output
 
 
 TOOLS = [
@@ -97,23 +96,10 @@ TOOLS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("parser", "choice"),
-    [
-        ("qwen25", "required"),
-        ("qwen3_coder", "required"),
-        ("qwen3_coder", {"type": "function", "function": {"name": "weather"}}),
-    ],
-    ids=["required", "required-xml", "named-xml"],
-)
-def test_tool_choice(serve, small_random_checkpoint, parser, choice):
-    """The engine makes a structural tag of the tools (``function_call/``).
-
-    Of a named tool it makes one of that tool alone only where xgrammar knows the model's format;
-    for the others, ``qwen25`` among them, its tag holds every tool.
-    """
-    server = serve(small_random_checkpoint, args=["--tool-call-parser", parser], **LAVE)
-    client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", timeout=60, max_retries=0)
+def called_tools(url: str, choice: str | dict) -> list[str]:
+    """The names of the tools that are called, with right arguments; the engine makes a structural
+    tag of the tools (``function_call/``)."""
+    client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", timeout=60, max_retries=0)
     message = (
         client.chat.completions.create(
             model="default",
@@ -134,5 +120,31 @@ def test_tool_choice(serve, small_random_checkpoint, parser, choice):
             assert arguments["city"].strip() in ("Oslo", "Lima")
         else:
             assert call.function.name == "now"
-    if choice != "required":
-        assert message.tool_calls[0].function.name == "weather"
+    return [call.function.name for call in message.tool_calls]
+
+
+def test_tool_choice(lave_server):
+    """With the parser ``qwen25``, where the tag holds every tool whatever is asked."""
+    called_tools(lave_server.url, "required")
+
+
+def test_tool_choice_in_xml(served):
+    """xgrammar knows the format of ``qwen3_coder``, so a named tool has a tag of its own."""
+    called_tools(served.url, "required")
+    named = {"type": "function", "function": {"name": "weather"}}
+    assert called_tools(served.url, named)[0] == "weather"
+
+
+def test_sglang_serve_answers_and_leaves_no_process(served):
+    """The last one on this server, which it stops."""
+    body = {"text": "x", "sampling_params": {"regex": "[0-9]{20}", "max_new_tokens": 30}}
+    assert re.fullmatch("[0-9]{20}", generate(served.url, body).text)
+    processes = served.processes()
+    started = time.monotonic()
+    served.stop()
+    assert time.monotonic() - started < 20
+    assert len(processes) >= 3 and not any(map(is_living, processes))
+
+
+def is_living(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE

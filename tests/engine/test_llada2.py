@@ -13,7 +13,6 @@ from random_llada2 import ENDS, MASK_ID, write_random_llada2
 pytestmark = pytest.mark.engine
 
 CASES = {
-    "LowConfidence": ("LowConfidence", {"threshold": 0.3}, []),
     "LowConfidence, synchronous": ("LowConfidence", {"threshold": 0.3}, ["--no-dllm-fdfo"]),
     # LLaDA2.1 as it is served.
     "JointThreshold": ("JointThreshold", {"threshold": 0.5, "edit_threshold": 0.0}, []),

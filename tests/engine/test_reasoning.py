@@ -17,7 +17,6 @@ pytestmark = pytest.mark.engine
 END = "</think>"
 BLOCK = 16
 CASES = {
-    "LowConfidence, synchronous": ("LowConfidence", {"threshold": 0.3}, ["--no-dllm-fdfo"]),
     "JointThreshold, every position edited": ("JointThreshold", {"edit_threshold": 0.0}, []),
     "JointThreshold, edits, synchronous": (
         "JointThreshold",

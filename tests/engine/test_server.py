@@ -1,15 +1,13 @@
 """Starting and stopping the engine as a child process.
 
 Most tests put a few lines of Python in the engine's place: what is asked is whether the
-right processes end, in time, and what the user is told. Two tests start the real one.
+right processes end, in time, and what the user is told. For the real one see ``test_entrances.py``.
 """
 
-import json
 import subprocess
 import sys
 import textwrap
 import time
-import urllib.request
 from pathlib import Path
 
 import psutil
@@ -167,28 +165,3 @@ def test_the_stubs_come_onto_the_path_on_a_cpu_only():
     assert str(cpu.STUBS) in Server("folder", device="cpu").environment()["PYTHONPATH"]
     assert str(cpu.STUBS) not in Server("folder", device="cuda").environment().get("PYTHONPATH", "")
     assert not [path for path in sys.path if path == str(cpu.STUBS)]
-
-
-@pytest.mark.engine
-def test_the_real_engine_answers_and_leaves_no_process(random_checkpoint):
-    server = Server(random_checkpoint, plugins=False)
-    with server:
-        processes = server.processes()
-        request = urllib.request.Request(
-            f"{server.url}/generate",
-            data=json.dumps({"text": "Hello", "sampling_params": {"max_new_tokens": 9}}).encode(),
-            headers={"Content-Type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=60) as response:
-            answer = json.load(response)
-        assert answer["meta_info"]["completion_tokens"] == 9
-        started = time.monotonic()
-    assert time.monotonic() - started < 20
-    assert len(processes) >= 3 and not living(processes)
-
-
-@pytest.mark.engine
-def test_a_wrong_argument_is_reported_in_the_engines_own_words(random_checkpoint):
-    server = Server(random_checkpoint, plugins=False, algorithm="NoSuchAlgorithm")
-    with pytest.raises(ServerError, match="Unknown diffusion LLM algorithm: NoSuchAlgorithm"):
-        server.start()

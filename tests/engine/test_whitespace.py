@@ -7,6 +7,9 @@ import re
 
 import pytest
 from client import generate_all
+from launches import LAVE
+
+from lave_plugin.options import LaveOptions
 
 pytestmark = pytest.mark.engine
 
@@ -33,28 +36,14 @@ CONSTRAINTS = {
 }
 
 
-@pytest.fixture(scope="module", params=[2, None], ids=["bounded", "unbounded"])
-def limit(request) -> int | None:
-    return request.param
-
-
 @pytest.fixture(scope="module")
-def url(serve, small_random_checkpoint, limit) -> str:
-    return serve(
-        small_random_checkpoint,
-        algorithm="LowConfidence",
-        algorithm_config={
-            "block_size": 16,
-            "threshold": 0.7,
-            "lave": {"json_max_whitespace": limit},
-        },
-        constrained_decoding="lave",
-    ).url
+def bounded_server(serve, small_random_checkpoint):
+    config = {**LAVE["algorithm_config"], "lave": {"json_max_whitespace": 2}}
+    return serve(small_random_checkpoint, **{**LAVE, "algorithm_config": config})
 
 
-@pytest.mark.parametrize("name", CONSTRAINTS)
-def test_blanks(url, limit, name):
-    """Without the limit the noise of a random model shows that it would matter."""
+def widest(url: str, name: str) -> int:
+    """Over several answers, each of which is JSON."""
     bodies = [
         {
             "text": f"{seed} {{",
@@ -70,5 +59,15 @@ def test_blanks(url, limit, name):
     texts = [answer.text for answer in generate_all(url, bodies, 8)]
     for text in texts:
         json.loads(text)
-    widest = max(map(widest_blank, texts))
-    assert widest <= 2 if limit else widest > 2
+    return max(map(widest_blank, texts))
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_noise_shows_that_a_limit_matters(lave_server, name):
+    """With the default, which is wide."""
+    assert 2 < widest(lave_server.url, name) <= LaveOptions().json_max_whitespace
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_no_answer_has_more_blanks_than_the_limit(bounded_server, name):
+    assert widest(bounded_server.url, name) <= 2
