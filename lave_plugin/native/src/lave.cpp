@@ -27,6 +27,7 @@ void Lave::step(LaveRow& row, Searcher& searcher, Posterior& posterior) {
     searcher_ = &searcher;
     posterior_ = &posterior;
     row.need = Need::kNothing;
+    is_posterior_current_ = false;
     if (row.stage != Stage::kForced) {
         was_masked_.assign(row.block, 0);
         bool owed = false, proposes_commits = false, writes = false;
@@ -123,8 +124,11 @@ bool Lave::write_all() {
     return false;
 }
 
-void Lave::compute_posterior() {
-    if (!options_.constrained_confidence) return;
+// Of the canvas as it stands. It costs more than all lookaheads of a step, so it waits until somebody
+// asks.
+void Lave::find_posterior() {
+    if (is_posterior_current_) return;
+    is_posterior_current_ = true;
     try {
         has_posterior_ =
             posterior_->compute(canvas(all_, false, nullptr), row_->probabilities, row_->width);
@@ -133,12 +137,34 @@ void Lave::compute_posterior() {
     }
 }
 
-double Lave::confidence(std::int64_t position, std::int64_t rank) const {
+double Lave::confidence(std::int64_t position, std::int64_t rank) {
     const double probability = row_->probabilities[position * row_->width + rank];
     if (!options_.constrained_confidence) {
         return probability / std::max(1.0 - spent_[position], 1e-6);
     }
+    find_posterior();
     return has_posterior_ ? std::min(probability, posterior_->of(position, rank)) : probability;
+}
+
+// Whether a candidate is left to try there.
+bool Lave::is_open(std::int64_t position) const {
+    return was_masked_[position] && is_masked(position) &&
+           refused_[position] < all_[position].count;
+}
+
+// Whether a candidate is left that may go on beside the first: one that is proposed, or of which the
+// model is sure enough. No posterior makes it surer.
+bool Lave::may_commit_more() const {
+    if (!options_.constrained_confidence) return true;
+    for (std::int64_t position = row_->first; position < row_->block; ++position) {
+        const std::int64_t rank = refused_[position];
+        if (is_open(position) &&
+            ((rank == 0 && proposes_commit(position)) ||
+             row_->probabilities[position * row_->width + rank] > row_->threshold)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool Lave::commit_one_by_one(const Choices& choices, bool fillers) {
@@ -147,16 +173,14 @@ bool Lave::commit_one_by_one(const Choices& choices, bool fillers) {
     spent_.assign(row.block, 0.0);
     std::int64_t refusals_in_a_row = 0;
     bool committed = false;
-    compute_posterior();
     while (refusals_in_a_row < options_.attempts) {
+        if (committed && !may_commit_more()) break;
         std::int64_t best = -1;
         bool best_proposed = false, best_goes_first = false;
         double best_confidence = 0.0;
         for (std::int64_t position = row.first; position < row.block; ++position) {
+            if (!is_open(position)) continue;
             const std::int64_t rank = refused_[position];
-            if (!was_masked_[position] || !is_masked(position) || rank >= all_[position].count) {
-                continue;
-            }
             const double sure = confidence(position, rank);
             const bool proposed = rank == 0 && proposes_commit(position);
             const bool goes_first = proposed && !options_.constrained_confidence;
@@ -176,7 +200,7 @@ bool Lave::commit_one_by_one(const Choices& choices, bool fillers) {
             ++counts_.accepted;
             committed = true;
             refusals_in_a_row = 0;
-            compute_posterior();
+            is_posterior_current_ = false;
         } else {
             row.canvas[best] = kMasked;
             ++counts_.refused;
@@ -194,6 +218,7 @@ void Lave::edit_one_by_one() {
         const Token before = row_->canvas[position];
         row_->canvas[position] = row_->proposed[position];
         if (look(plausible_, false)) {
+            is_posterior_current_ = false;
             ++counts_.accepted;
         } else {
             row_->canvas[position] = before;
@@ -288,8 +313,8 @@ void step_all(const std::vector<Lave*>& laves, std::vector<LaveRow>& rows, unsig
     std::vector<Automaton*> automata;
     for (const Lave* lave : laves) automata.push_back(lave->tokens->automaton.get());
     for_each_automaton(automata, threads, [&](const std::vector<std::size_t>& group) {
-        Searcher searcher;
-        Posterior posterior;
+        thread_local Searcher searcher;  // what they have grown to is of use in the next call
+        thread_local Posterior posterior;
         for (std::size_t at : group) {
             try {
                 if (rows[at].generation != automata[at]->generation()) {

@@ -95,8 +95,10 @@ private:
 
     bool write_all();
     Canvas canvas(const Choices& choices, bool fillers, Token* witness) const;
-    void compute_posterior();
-    double confidence(std::int64_t position, std::int64_t rank) const;
+    void find_posterior();
+    double confidence(std::int64_t position, std::int64_t rank);
+    bool is_open(std::int64_t position) const;
+    bool may_commit_more() const;
     bool commit_one_by_one(const Choices& choices, bool fillers);
     void edit_one_by_one();
     bool recover();
@@ -114,7 +116,7 @@ private:
     LaveRow* row_ = nullptr;
     Searcher* searcher_ = nullptr;
     Posterior* posterior_ = nullptr;
-    bool has_posterior_ = false;
+    bool is_posterior_current_ = false, has_posterior_ = false;
     std::vector<char> was_masked_;
     Choices first_, plausible_, all_;
     std::vector<Token> plausible_tokens_;

@@ -28,7 +28,10 @@ void Posterior::expand(const Canvas& row, std::int64_t position, const float* pr
         masked ? row.candidates[position] : Candidates{row.canvas + position, 1};
     const std::int64_t left =
         std::max<std::int64_t>(row.tokens_left - (position + 1 - row.first), 0);
-    ++epoch_;
+    if (++epoch_ == 0) {  // all are used up: the places must really be forgotten
+        reached_.assign(reached_.size(), {0, 0});
+        epoch_ = 1;
+    }
     following_states_.clear();
     following_mass_.clear();
     layer.mass = mass_;
@@ -36,10 +39,11 @@ void Posterior::expand(const Canvas& row, std::int64_t position, const float* pr
     for (std::size_t source = 0; source < states_.size(); ++source) {
         for (std::int64_t rank = 0; rank < listed.count; ++rank) {
             const State reached = tokens.advance(states_[source], listed.tokens[rank]);
-            if (reached == kDead || !tokens.finishes_within(reached, left)) continue;
+            if (reached == kDead) continue;
+            const std::int32_t target = index_of(reached, tokens, left);
+            if (target == kUnfinishable) continue;
             const double probability =
                 masked ? static_cast<double>(probabilities[position * width_ + rank]) : 1.0;
-            const std::int32_t target = index_of(reached);
             following_mass_[target] += mass_[source] * probability;
             layer.edges.push_back({static_cast<std::int32_t>(source), target,
                                    static_cast<std::int32_t>(rank), probability});
@@ -47,12 +51,14 @@ void Posterior::expand(const Canvas& row, std::int64_t position, const float* pr
     }
 }
 
-std::int32_t Posterior::index_of(State state) {
+// Its place among the states of the layer that is being made, at first the next one.
+std::int32_t Posterior::index_of(State state, TokenAutomaton& tokens, std::int64_t left) {
     const auto slot = static_cast<std::size_t>(state + 2);
     if (slot >= reached_.size()) reached_.resize(std::max(slot + 1, 2 * reached_.size()), {0, 0});
     auto& [epoch, index] = reached_[slot];
     if (epoch != epoch_) {
         epoch = epoch_;
+        if (!tokens.finishes_within(state, left)) return index = kUnfinishable;
         index = static_cast<std::int32_t>(following_states_.size());
         following_states_.push_back(state);
         following_mass_.push_back(0.0);
@@ -68,10 +74,12 @@ bool Posterior::prune(Layer& layer) {
     if (most == 0.0) return false;
     order_.resize(count);
     std::iota(order_.begin(), order_.end(), 0);
-    std::stable_sort(order_.begin(), order_.end(), [this](std::int32_t a, std::int32_t b) {
-        return following_mass_[a] > following_mass_[b];
+    const auto kept_end = order_.begin() + static_cast<std::ptrdiff_t>(std::min(count, kMaxStates));
+    std::partial_sort(order_.begin(), kept_end, order_.end(), [this](std::int32_t a, std::int32_t b) {
+        const double first = following_mass_[a], second = following_mass_[b];
+        return first > second || (first == second && a < b);
     });
-    order_.resize(std::min(count, kMaxStates));
+    order_.erase(kept_end, order_.end());
     place_.assign(count, -1);
     states_.clear();
     mass_.clear();

@@ -31,11 +31,12 @@ private:
         std::vector<Edge> edges;
     };
     static constexpr std::size_t kMaxStates = 64;
+    static constexpr std::int32_t kUnfinishable = -1;
 
     void expand(const Canvas& row, std::int64_t position, const float* probabilities, Layer& layer);
     bool prune(Layer& layer);
     bool go_back(const Canvas& row);
-    std::int32_t index_of(State state);
+    std::int32_t index_of(State state, TokenAutomaton& tokens, std::int64_t left);
 
     std::int64_t width_ = 0;
     std::vector<double> marginals_;
