@@ -22,6 +22,9 @@ from lave_plugin.grammar.token_automaton import TokenAutomaton
 
 MAX_STATES = 64
 """States of a layer that are followed, those of the greatest mass."""
+LEAST_SHARE = 1e-3
+"""Of the heaviest edge so far in a layer: a lighter one is not followed. It would change next to
+nothing, and where it leads no parser may have been: to find that out is most of the work."""
 
 
 def posterior_marginals(
@@ -33,8 +36,8 @@ def posterior_marginals(
 ) -> dict[int, list[float]] | None:
     """Of each masked position the posterior marginals of its candidates, in their order.
 
-    Exact over the candidates where no layer has more than ``MAX_STATES`` states. ``None``
-    where no filling was found.
+    Over the candidates, but for what ``MAX_STATES`` and ``LEAST_SHARE`` leave out. ``None`` where
+    no filling was found.
     """
     states, mass = [state], [1.0]
     layers: list[tuple[list[float], list[tuple[int, int, int, float]]]] = []
@@ -49,14 +52,18 @@ def posterior_marginals(
         index: dict[int, int] = {}
         following: list[float] = []
         edges = []
+        heaviest = 0.0
         for source, here in enumerate(states):
             for rank, (token, probability) in enumerate(choices):
+                if mass[source] * probability < LEAST_SHARE * heaviest:
+                    continue
                 reached = tokens.advance(here, token)
                 if reached == DEAD or not tokens.finishes_within(reached, left):
                     continue
                 target = index.setdefault(reached, len(following))
                 if target == len(following):
                     following.append(0.0)
+                heaviest = max(heaviest, mass[source] * probability)
                 following[target] += mass[source] * probability
                 edges.append((source, target, rank, probability))
         most = max(following, default=0.0)

@@ -1,6 +1,7 @@
 """Posterior marginals against enumeration, and what they change."""
 
 import itertools
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -64,11 +65,24 @@ def test_marginals_are_those_of_all_fillings(name, data):
         probabilities[position] = [
             data.draw(st.sampled_from([0.5, 0.25, 0.125, 0.01])) for _ in listed
         ]
-    found = confidence.posterior_marginals(tokens, tokens.start, canvas, candidates, probabilities)
+    with patch.object(confidence, "LEAST_SHARE", 0.0):
+        found = confidence.posterior_marginals(
+            tokens, tokens.start, canvas, candidates, probabilities
+        )
     expected = enumerate_marginals(tokens, canvas, candidates, probabilities)
     assert (found is None) == (expected is None)
     for position in canvas.masked() if expected else ():
         assert np.allclose(found[position], expected[position])
+
+
+@pytest.mark.parametrize(("light", "share"), [(0.0008, 0.0), (0.0012, 0.0012 / 0.9012)])
+def test_what_is_too_light_is_not_followed(light, share):
+    """Beside 0.9: on which side of a thousandth of it."""
+    tokens = token_automaton('root ::= "a" | "b"')
+    listed, probabilities = {0: TOKENS[:2]}, {0: [0.9, light]}
+    canvas = Canvas([MASKED], 0, 9)
+    found = confidence.posterior_marginals(tokens, tokens.start, canvas, listed, probabilities)
+    assert found[0] == pytest.approx([1 - share, share])
 
 
 def test_numbers_too_small_give_no_marginals():

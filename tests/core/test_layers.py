@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from itertools import product
 from random import Random
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from lave_plugin.grammar.normal_form import read_normal_form
 from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.lattice import Verdict, find_witness
 from lave_plugin.layers import Layers
-from lave_plugin.strategies.confidence import posterior_marginals
+from lave_plugin.strategies import confidence
 
 GRAMMARS = {
     "regular": "root ::= [ab]* [c] [a-c]?",
@@ -153,7 +154,8 @@ def test_the_confidence_of_lave_is_the_same_posterior(block):
     tokens, canvas, weights = block
     choices = {p: list(of_position) for p, of_position in weights.items()}
     probabilities = {p: np.exp(list(w.values())).tolist() for p, w in weights.items()}
-    found = posterior_marginals(tokens, tokens.start, canvas, choices, probabilities)
+    with patch.object(confidence, "LEAST_SHARE", 0.0):
+        found = confidence.posterior_marginals(tokens, tokens.start, canvas, choices, probabilities)
     marginals = Layers(tokens, tokens.start, canvas, weights, 10_000).marginals()
     if not marginals:
         assert found is None or not weights

@@ -36,15 +36,19 @@ void Posterior::expand(const Canvas& row, std::int64_t position, const float* pr
     following_mass_.clear();
     layer.mass = mass_;
     layer.edges.clear();
+    double heaviest = 0.0;
     for (std::size_t source = 0; source < states_.size(); ++source) {
         for (std::int64_t rank = 0; rank < listed.count; ++rank) {
+            const double probability =
+                masked ? static_cast<double>(probabilities[position * width_ + rank]) : 1.0;
+            const double mass = mass_[source] * probability;
+            if (mass < kLeastShare * heaviest) continue;
             const State reached = tokens.advance(states_[source], listed.tokens[rank]);
             if (reached == kDead) continue;
             const std::int32_t target = index_of(reached, tokens, left);
             if (target == kUnfinishable) continue;
-            const double probability =
-                masked ? static_cast<double>(probabilities[position * width_ + rank]) : 1.0;
-            following_mass_[target] += mass_[source] * probability;
+            heaviest = std::max(heaviest, mass);
+            following_mass_[target] += mass;
             layer.edges.push_back({static_cast<std::int32_t>(source), target,
                                    static_cast<std::int32_t>(rank), probability});
         }

@@ -31,6 +31,7 @@ private:
         std::vector<Edge> edges;
     };
     static constexpr std::size_t kMaxStates = 64;
+    static constexpr double kLeastShare = 1e-3;
     static constexpr std::int32_t kUnfinishable = -1;
 
     void expand(const Canvas& row, std::int64_t position, const float* probabilities, Layer& layer);
