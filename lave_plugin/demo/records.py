@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from lave_plugin.demo.coined import coin, words
+
 Split = Literal["train", "held-out"]
 
 # One text in HELD_OUT_ONE_IN is kept from training.
@@ -50,10 +52,6 @@ class Sample:
 # --- words -----------------------------------------------------------------------------
 
 
-def words(text: str) -> list[str]:
-    return text.split()
-
-
 GIVEN_NAMES = words(
     "Ada Amir Anouk Bela Bruno Cyril Daria Dev Edda Elias Esra Felix Fiona Gita Gustav Hugo "
     "Ida Ilya Ines Jonas Joana Kamal Kira Lars Leila Luca Magda Malik Mira Nadia Niko Oren "
@@ -73,16 +71,6 @@ SYLLABLES = words(
     "al ba bel cor da den dra el fa fen gal go han il ja kel la lin lo mar mi mon na nor o pa "
     "quin ra ren ro sha sol ta ter tul u va ven wil yo zan ze"
 )
-# Of words that exist nowhere and look as if they did: what stands before, as, and behind a vowel.
-ONSETS = words(
-    "b bl br c ch cl cr d dr f fl fr g gl gr h j k l m n p pl pr qu r s sc sh sk sl sm sn sp st "
-    "str sw t th tr v w y z"
-)
-VOWELS = words("a a a e e e i i i o o o u u ai au ea ee ie oa oo ou")
-CODAS = [
-    *[""] * 12,
-    *words("b ck d ft g l l ld ll m mp n n nd ng nk nt p r r rd rk rm rn rt s s sk ss st t t th x"),
-]
 GOODS = words(
     "anvil apron atlas bell blender bracelet brush carpet chisel cup curtain desk drum easel fan "
     "flute fork globe guitar harp iron jug kite knife lantern ledger locket magnet necklace oar "
@@ -121,7 +109,8 @@ MONTHS = words(
 AIRLINES = ["AZ", "BT", "FR", "IB", "LX", "OS", "SN", "TP"]
 
 
-# No names of tables, columns or arguments: SQLite's keywords of four letters and more, Python's.
+# No names of tables, columns, arguments or functions: keywords of four letters and more of SQLite,
+# Python and C++.
 RESERVED = frozenset(
     words(
         "abort action after alter always analyze attach before begin between cascade case cast "
@@ -134,7 +123,11 @@ RESERVED = frozenset(
         "rollback rows savepoint select table temp then ties transaction trigger unbounded union "
         "unique update using vacuum values view virtual when where window with without "
         "assert async await break class continue elif except false finally global import lambda "
-        "nonlocal pass raise return true while yield none"
+        "nonlocal pass raise return true while yield none "
+        "alignas alignof auto bool catch char const constexpr decltype double enum explicit export "
+        "extern float friend goto inline long main mutable namespace noexcept operator private "
+        "protected public register requires short signed sizeof static string struct switch "
+        "template this throw typedef typename unsigned vector void volatile"
     )
 )
 
@@ -177,15 +170,10 @@ class Draw:
         return self.rng.sample(options, self.whole(low, high))
 
     def coined(self) -> str:
-        """A word of small letters that exists nowhere, such as ``strimmet``."""
-        while True:
-            syllables = self.pick(1, 2, 2, 2, 3)
-            word = "".join(
-                self.pick(*ONSETS) + self.pick(*VOWELS) + self.pick(*CODAS)
-                for _ in range(syllables)
-            )
-            if 4 <= len(word) <= 10 and word not in self.barred:
-                return word
+        """A word of small letters that is barred by nobody (see ``coined.coin``)."""
+        while (word := coin(self.rng)) in self.barred:
+            pass
+        return word
 
     def word(self, known: Sequence[str]) -> str:
         """One of a list; in training as often a coined one.

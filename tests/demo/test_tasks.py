@@ -185,6 +185,16 @@ def test_about_half_of_what_must_be_named_is_coined_in_training_and_nothing_else
     assert coined(held_out(200, seed=3, task=task)) < 0.1
 
 
+def test_about_half_of_the_functions_are_coined_in_training_and_none_elsewhere():
+    def listed(samples: list[Sample]) -> float:
+        names = [re.search(r"(\w+)\(", sample.prompt)[1] for sample in samples]
+        return sum(name in cpp.NAMES for name in names) / len(names)
+
+    draw = Draw(random.Random("train"), "train", UNSEEN_WORDS)
+    assert 0.35 < listed([MAKERS["cpp"](draw) for _ in range(200)]) < 0.65
+    assert listed(held_out(200, seed=3, task="cpp")) == 1.0
+
+
 def test_a_coined_word_is_no_keyword_and_none_that_is_barred():
     free = Draw(random.Random(0), "train")
     words = {free.coined() for _ in range(2000)}

@@ -335,7 +335,7 @@ def tests_of(name: str, calls: list[tuple[str, str]]) -> str:
 
 def cpp_sample(draw: Draw) -> Sample:
     """A one-line description; the answer is the function, ``tests`` the ``main`` that judges."""
-    name = draw.within_split(lambda: draw.pick(*NAMES))
+    name = draw.within_split(lambda: draw.word(NAMES))
     while True:
         function = draw.pick(*FORMS)(draw, name)
         if split_of(function.combination) == draw.split:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-VOCABULARY_SIZE = 2048
+VOCABULARY_SIZE = 1536
 SPECIAL_TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|MASK|>"]
 PAD_ID, START_ID, END_ID, MASK_ID = range(4)
 
