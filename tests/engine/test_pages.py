@@ -54,6 +54,7 @@ NOT_RUN = {
     "python benchmarks/schema_honesty.py": "minutes, and data",
     "python benchmarks/grammars.py": "minutes, and data",
     "python benchmarks/step_time.py": "minutes",
+    "python benchmarks/neighbours.py": "minutes, and a model; tests/engine/test_neighbours.py",
     "python benchmarks/strategies.py": "minutes",
     "python benchmarks/tree_sampler.py": "minutes",
     "python benchmarks/memory.py": "half a minute",
