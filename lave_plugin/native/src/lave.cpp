@@ -313,8 +313,8 @@ void step_all(const std::vector<Lave*>& laves, std::vector<LaveRow>& rows, unsig
     std::vector<Automaton*> automata;
     for (const Lave* lave : laves) automata.push_back(lave->tokens->automaton.get());
     for_each_automaton(automata, threads, [&](const std::vector<std::size_t>& group) {
-        thread_local Searcher searcher;  // what they have grown to is of use in the next call
-        thread_local Posterior posterior;
+        Searcher searcher;
+        Posterior posterior;
         for (std::size_t at : group) {
             try {
                 if (rows[at].generation != automata[at]->generation()) {

@@ -28,10 +28,7 @@ void Posterior::expand(const Canvas& row, std::int64_t position, const float* pr
         masked ? row.candidates[position] : Candidates{row.canvas + position, 1};
     const std::int64_t left =
         std::max<std::int64_t>(row.tokens_left - (position + 1 - row.first), 0);
-    if (++epoch_ == 0) {  // all are used up: the places must really be forgotten
-        reached_.assign(reached_.size(), {0, 0});
-        epoch_ = 1;
-    }
+    ++epoch_;
     following_states_.clear();
     following_mass_.clear();
     layer.mass = mass_;

@@ -125,7 +125,7 @@ void find_witnesses(const std::vector<Canvas>& rows, Verdict* verdicts, unsigned
     std::vector<Automaton*> automata;
     for (const Canvas& row : rows) automata.push_back(row.tokens->automaton.get());
     for_each_automaton(automata, threads, [&](const std::vector<std::size_t>& group) {
-        thread_local Searcher searcher;
+        Searcher searcher;
         for (std::size_t row : group) {
             if (rows[row].generation != rows[row].tokens->automaton->generation()) {
                 throw std::out_of_range("the states were flushed during the call");
