@@ -4,7 +4,6 @@ To start a server takes longer than most of what is asked of it, so tests share 
 process of pytest-xdist (``make test``) runs all files that ask the same one (``../conftest.py``).
 """
 
-import importlib.util
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -15,37 +14,8 @@ from random_checkpoint import write_random_checkpoint
 
 from lave_plugin.engines.sglang.server import Server
 
-SHARED_SERVERS = ("lave_server", "shipped_server")
 # How many a process keeps: one that is shared, and one of the file that it is at.
 SERVERS_KEPT = 2
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    by_file: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        by_file.setdefault(item.nodeid.partition("::")[0], []).append(item)
-    for of_file in by_file.values():
-        of_file.sort(key=_server_rank)
-    # The long ones first, those of one server one behind the other.
-    order = sorted(
-        by_file.values(), key=lambda file: (not _is_engine(file[0]), _server_rank(file[0]))
-    )
-    items[:] = [item for of_file in order for item in of_file]
-    if importlib.util.find_spec("sglang") is None:
-        for item in items:
-            if _is_engine(item):
-                item.add_marker(pytest.mark.skip(reason="SGLang is not installed (make env)"))
-
-
-def _server_rank(item: pytest.Item) -> int:
-    for rank, name in enumerate(SHARED_SERVERS):
-        if name in item.fixturenames:
-            return rank
-    return len(SHARED_SERVERS)
-
-
-def _is_engine(item: pytest.Item) -> bool:
-    return item.get_closest_marker("engine") is not None
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,9 @@
-"""How most tests start a server, and plugins that get in the way."""
+"""How most tests start a server, plugins that get in the way, and what is left of a server."""
 
 import os
 from pathlib import Path
+
+import psutil
 
 BLOCK = 16
 LAVE = {
@@ -32,3 +34,7 @@ def register():
     SchedulerDllmMixin.get_new_batch_dllm = get_new_batch_dllm
 """
 """As in a later version of the engine: a function that is hooked takes something else."""
+
+
+def living(processes: list[psutil.Process]) -> list[psutil.Process]:
+    return [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]

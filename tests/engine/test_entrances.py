@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import openai
-import psutil
 import pytest
 from client import generate
-from launches import LAVE
+from launches import LAVE, living
 from mixed_requests import CALL
 
 from lave_plugin.engines.sglang import cpu
@@ -42,7 +41,7 @@ IN_PROCESS = """
 import json, sys
 import sglang
 
-def engine(mode):
+def engine_of(mode):
     return sglang.Engine(
         model_path=sys.argv[1],
         dllm_algorithm="LowConfidence",
@@ -56,10 +55,10 @@ def engine(mode):
 
 if __name__ == "__main__":
     try:
-        engine("lavae")
+        engine_of("lavae")
     except ValueError as error:
         print("REFUSED", error)
-    with engine("lave") as engine:
+    with engine_of("lave") as engine:
         answer = engine.generate(["x"], {"regex": "[0-9]{20}", "max_new_tokens": 30})
         print("ANSWER", json.dumps(answer[0]["text"]))
 """
@@ -143,8 +142,4 @@ def test_sglang_serve_answers_and_leaves_no_process(served):
     started = time.monotonic()
     served.stop()
     assert time.monotonic() - started < 20
-    assert len(processes) >= 3 and not any(map(is_living, processes))
-
-
-def is_living(process: psutil.Process) -> bool:
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    assert len(processes) >= 3 and not living(processes)

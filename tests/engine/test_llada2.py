@@ -13,9 +13,9 @@ from random_llada2 import ENDS, MASK_ID, write_random_llada2
 pytestmark = pytest.mark.engine
 
 CASES = {
-    "LowConfidence, synchronous": ("LowConfidence", {"threshold": 0.3}, ["--no-dllm-fdfo"]),
+    "LowConfidence": ("LowConfidence", {"threshold": 0.3}),
     # LLaDA2.1 as it is served.
-    "JointThreshold": ("JointThreshold", {"threshold": 0.5, "edit_threshold": 0.0}, []),
+    "JointThreshold": ("JointThreshold", {"threshold": 0.5, "edit_threshold": 0.0}),
 }
 
 
@@ -26,13 +26,13 @@ def checkpoint(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=CASES)
 def url(request, serve, checkpoint):
-    algorithm, config, args = CASES[request.param]
+    algorithm, config = CASES[request.param]
     return serve(
         checkpoint,
         algorithm=algorithm,
         algorithm_config=config,
         constrained_decoding="lave",
-        args=["--trust-remote-code", *args],
+        args=["--trust-remote-code"],
     ).url
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from launches import living
 
 from lave_plugin.engines.sglang import cpu
 from lave_plugin.engines.sglang.server import Server, ServerError
@@ -45,10 +46,6 @@ def pretend(script: str, **options) -> PretendServer:
     server = PretendServer("no-model", device="none", **options)
     server.script = script
     return server
-
-
-def living(processes: list[psutil.Process]) -> list[psutil.Process]:
-    return [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
 def test_a_server_that_dies_is_reported_with_the_tail_of_its_log():
