@@ -1,5 +1,6 @@
 """The batched native step writes what the reference strategy writes, and refuses bad arrays."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from lave_plugin.grammar import automaton, token_automaton
 from lave_plugin.grammar.normal_form import read_normal_form
 from lave_plugin.options import LaveOptions
 from lave_plugin.session import Session
+from lave_plugin.strategies import confidence
 from lave_plugin.strategies.batched import BatchedLave
 from lave_plugin.strategies.lave import Lave
 
@@ -164,3 +166,10 @@ def test_no_ids_harm(data, first, left, stage):
         )
     )
     assert written.shape == (2, 4)
+
+
+def test_the_posterior_leaves_out_as_much_as_the_reference():
+    """Small grammars hardly show it."""
+    header = (Path(native.__file__).parent / "src" / "posterior.hpp").read_text()
+    states, share = (re.search(rf"{n} = ([^;]+);", header)[1] for n in ("States", "Share"))
+    assert (int(states), float(share)) == (confidence.MAX_STATES, confidence.LEAST_SHARE)
