@@ -25,7 +25,6 @@ from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ import psutil
 import requests
 from tqdm import tqdm
 
+from lave_plugin.demo.shipped import CHECKPOINT
 from lave_plugin.engines.sglang.server import Server
 
 HANG_SECONDS = 180
@@ -80,7 +80,7 @@ class Sample:
 
 def main() -> int:
     arguments = parse_arguments()
-    model = arguments.model or Path(str(files("lave_plugin.demo") / "checkpoint"))
+    model = arguments.model or CHECKPOINT
     server = Server(
         model,
         algorithm=arguments.algorithm,

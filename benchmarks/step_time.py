@@ -13,7 +13,6 @@ ask it for what it has never seen, so that nearly all are refused: the most that
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +23,7 @@ from rich.table import Table
 from tqdm import tqdm
 
 from lave_plugin.demo.requests import CHAT
+from lave_plugin.demo.shipped import CHECKPOINT, algorithm_config
 from lave_plugin.demo.tasks import held_out
 from lave_plugin.engines.sglang.server import Server
 from lave_plugin.engines.sglang.step_times import KEPT
@@ -127,9 +127,9 @@ def main(
     json_file: Annotated[Path | None, typer.Option("--json", help="write figures here")] = None,
 ) -> None:
     """Step time with a constraint over step time without, at several batch sizes."""
-    folder = model or Path(str(files("lave_plugin.demo") / "checkpoint"))
+    folder = model or CHECKPOINT
     figures = []
-    config = {"block_size": 16, "threshold": 1.1, "lave": {"forced_tokens": False}}
+    config = algorithm_config(folder, threshold=1.1, lave={"forced_tokens": False})
     with Server(
         folder,
         algorithm_config=config,

@@ -24,7 +24,6 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
@@ -42,6 +41,7 @@ from lave_plugin.bench.synthetic.vocabularies import read_vocabulary, synthetic_
 from lave_plugin.demo.checks import json_schema
 from lave_plugin.demo.records import Sample
 from lave_plugin.demo.requests import CHAT
+from lave_plugin.demo.shipped import CHECKPOINT, algorithm_config
 from lave_plugin.demo.tasks import held_out
 from lave_plugin.engines.sglang.server import Server
 from lave_plugin.grammar.vocabulary import Vocabulary
@@ -95,11 +95,11 @@ def answer_of(url: str, sample: Sample, strategy: str | None) -> dict:
 def in_engine(count: int, seed: int) -> list[Row]:
     """All strategies on one server."""
     samples = held_out(count, seed=seed)
-    config = {"block_size": 16, "threshold": 0.7}
-    checkpoint = Path(str(files("lave_plugin.demo") / "checkpoint"))
     rows = []
     with (
-        Server(checkpoint, algorithm_config=config, constrained_decoding="lave") as server,
+        Server(
+            CHECKPOINT, algorithm_config=algorithm_config(), constrained_decoding="lave"
+        ) as server,
         ThreadPoolExecutor(AT_ONCE) as pool,
     ):
         # Compiles the grammars, so that no strategy pays for the others.

@@ -15,7 +15,6 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
@@ -25,13 +24,13 @@ from tqdm import tqdm
 
 from lave_plugin.demo.records import Sample
 from lave_plugin.demo.requests import CHAT, sampling_of
+from lave_plugin.demo.shipped import CHECKPOINT, algorithm_config
 from lave_plugin.demo.tasks import MAKERS, SHIPPED, held_out
 from lave_plugin.demo.tasks.judging import is_right, is_valid
 from lave_plugin.demo.training.evaluate import EVALUATION_SEED, MAX_NEW_TOKENS
 from lave_plugin.engines.sglang.server import Server
 
 AT_ONCE = 8
-BLOCK_SIZE = 16
 
 
 @dataclass
@@ -115,10 +114,10 @@ def main(
     unknown = [name for name in tasks if name not in MAKERS]
     if unknown:
         raise typer.BadParameter(f"no task {', '.join(unknown)}; there are {', '.join(MAKERS)}")
-    checkpoint = checkpoint or Path(str(files("lave_plugin.demo") / "checkpoint"))
+    checkpoint = checkpoint or CHECKPOINT
     rows: list[Row] = []
     for each in threshold or [0.95, 0.7, 0.5]:
-        config = {"block_size": BLOCK_SIZE, "threshold": each}
+        config = algorithm_config(checkpoint, threshold=each)
         with Server(checkpoint, algorithm_config=config, constrained_decoding="lave") as server:
             for row in measured(server.url, each, tasks, temperature or [0.0], samples):
                 rows.append(row)

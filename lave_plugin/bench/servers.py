@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from lave_plugin.demo.shipped import CHECKPOINT, algorithm_config
 from lave_plugin.engines.sglang.server import Server
-
-BLOCK_SIZE = 16
-THRESHOLD = 0.7
-"""Of the shipped model: several tokens a step, so that a small model makes mistakes."""
 
 MASK_IDS = {
     "LLaDA2MoeModelLM": 156895,
@@ -20,11 +16,6 @@ MASK_IDS = {
     "SDARMoeForCausalLM": 151669,
 }
 """SGLang's own table (``sglang/srt/dllm/config.py``, 0.5.23)."""
-
-
-def shipped_checkpoint() -> Path:
-    """The tiny model that comes with the plugin."""
-    return Path(str(files("lave_plugin.demo") / "checkpoint"))
 
 
 def runs_without_the_plugin(checkpoint: Path) -> bool:
@@ -57,9 +48,7 @@ def server(
             another.
         lave: Options of the method.
     """
-    config: dict[str, Any] = {}
-    if is_shipped(model):
-        config = {"block_size": BLOCK_SIZE, "threshold": THRESHOLD}
+    config = algorithm_config(model) if is_shipped(model) else {}
     if threshold is not None:
         config["threshold"] = threshold
     if plugin and lave:
@@ -78,4 +67,4 @@ def server(
 
 
 def is_shipped(model: Path) -> bool:
-    return model.resolve() == shipped_checkpoint().resolve()
+    return model.resolve() == CHECKPOINT.resolve()

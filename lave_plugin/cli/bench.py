@@ -24,6 +24,7 @@ from lave_plugin.bench.synthetic.subjects import SUBJECTS
 from lave_plugin.bench.synthetic.vocabularies import read_vocabulary, synthetic_vocabulary
 from lave_plugin.bench.variants import IN_PROCESS, TABLES, Variant
 from lave_plugin.cli.demo import progress_line, say, sigterm_as_exit
+from lave_plugin.demo.shipped import CHECKPOINT
 from lave_plugin.demo.tasks import SHIPPED
 from lave_plugin.engines.sglang.server import Server, ServerError
 from lave_plugin.grammar.implementation import native_module
@@ -167,7 +168,7 @@ def serve(
 
         def start(*, plugin: bool) -> Client:
             server = servers.server(
-                model or servers.shipped_checkpoint(),
+                model or CHECKPOINT,
                 plugin=plugin,
                 threshold=threshold,
                 device=device,
@@ -184,7 +185,7 @@ def serve(
             if off_url:
                 clients["off"] = Client(off_url, api_key)
             elif has_off:
-                results.notes = [_off_note(model or servers.shipped_checkpoint())]
+                results.notes = [_off_note(model or CHECKPOINT)]
                 clients["off"] = start(plugin=False)
             benchmark.run(results, clients, on.model())
         show(console, results)
@@ -294,7 +295,7 @@ def paper(
                 yield Client(base_url, api_key)
                 return
             server = servers.server(
-                model or servers.shipped_checkpoint(),
+                model or CHECKPOINT,
                 threshold=variant.threshold,
                 lave=variant.lave,
                 device=device,
@@ -334,7 +335,7 @@ def _in_process(
         path = json_file or RESULTS / f"paper-{table}.json"
         results = Results.open(path, str(table), options, afresh)
         try:
-            shipped = ShippedModel(model or servers.shipped_checkpoint())
+            shipped = ShippedModel(model or CHECKPOINT)
         except OtherModel as error:
             raise tasks.NoSuchTasks(str(error)) from None
         kind = {"steps": steps.StepsBenchmark, "feasibility": feasibility.FeasibilityBenchmark}

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,10 +15,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from lave_plugin.demo.requests import CHAT, MAX_TOKENS, REQUESTS, DemoRequest, of_sample
+from lave_plugin.demo.shipped import CHECKPOINT, algorithm_config
 from lave_plugin.engines.sglang.server import Server, ServerError
 
-BLOCK_SIZE = 16  # the shipped checkpoint's
-THRESHOLD = 0.7  # several tokens a step, so that a small model makes mistakes
 MAX_RUNNING_REQUESTS = 8
 REQUEST_TIMEOUT = 60.0
 REQUESTS_OF_A_TASK = 4
@@ -66,9 +64,9 @@ def demo(
     """
     # At a terminal, as wide as it is; in a pipe, wide enough for two columns of JSON.
     console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
-    model = model or shipped_checkpoint()
-    if model is None or not (model / "config.json").is_file():
-        say(f"No checkpoint in {model or 'this installation'}. Name one: lave demo --model FOLDER")
+    model = model or CHECKPOINT
+    if not (model / "config.json").is_file():
+        say(f"No checkpoint in {model}. Name one: lave demo --model FOLDER")
         raise typer.Exit(2)
     requests = requests_of(task) if task else REQUESTS
 
@@ -101,7 +99,7 @@ def server_of(
     return Server(
         model,
         algorithm="LowConfidence",
-        algorithm_config={"block_size": BLOCK_SIZE, "threshold": THRESHOLD},
+        algorithm_config=algorithm_config(model),
         constrained_decoding="lave",
         max_running_requests=MAX_RUNNING_REQUESTS,
         device=device,
@@ -109,12 +107,6 @@ def server_of(
         log_path=log,
         on_progress=progress_line(),
     )
-
-
-def shipped_checkpoint() -> Path | None:
-    """The tiny model that comes with the plugin, where it does."""
-    folder = Path(str(files("lave_plugin.demo") / "checkpoint"))
-    return folder if (folder / "config.json").is_file() else None
 
 
 @contextmanager

@@ -9,7 +9,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from lave_plugin.cli.demo import progress_line, say, shipped_checkpoint, sigterm_as_exit
+from lave_plugin.cli.demo import progress_line, say, sigterm_as_exit
+from lave_plugin.demo.shipped import CHECKPOINT
 from lave_plugin.engines.sglang import diagnosis
 from lave_plugin.engines.sglang.diagnosis import Finding
 from lave_plugin.engines.sglang.server import Server, ServerError
@@ -41,9 +42,9 @@ def doctor(
     if url is not None:
         found = show(console, diagnosis.server(url.rstrip("/"), api_key))
     else:
-        folder = model or shipped_checkpoint()
+        folder = model or CHECKPOINT
         found = show(console, installation(folder))
-        if folder is not None and not no_server and is_well(found):
+        if not no_server and is_well(found):
             found += show(console, requests_to(folder))
     faults = sum(finding.status == "fault" for finding in found)
     warnings = sum(finding.status == "warning" for finding in found)
@@ -56,7 +57,7 @@ def is_well(findings: Iterable[Finding]) -> bool:
     return all(finding.status != "fault" for finding in findings)
 
 
-def installation(model: Path | None) -> Iterator[Finding]:
+def installation(model: Path) -> Iterator[Finding]:
     """All that can be seen without a server; what needs the packages waits for them."""
     packages = list(diagnosis.packages())
     yield from packages
@@ -66,8 +67,7 @@ def installation(model: Path | None) -> Iterator[Finding]:
         return
     yield diagnosis.reading_of_grammars()
     yield diagnosis.hooks()
-    if model is not None:
-        yield from diagnosis.checkpoint(model)
+    yield from diagnosis.checkpoint(model)
 
 
 def requests_to(model: Path) -> Iterator[Finding]:

@@ -23,12 +23,12 @@ from lave_plugin.cli.demo import (
     Model,
     say,
     server_of,
-    shipped_checkpoint,
     sigterm_as_exit,
 )
 from lave_plugin.cli.doctor import ApiKey, Url
 from lave_plugin.cli.subject import Ebnf, Lark, Named, Regex, Schema, fail, given_grammar
 from lave_plugin.demo.requests import INTEGER, STRING, record
+from lave_plugin.demo.shipped import CHECKPOINT
 from lave_plugin.engines.sglang.server import ServerError
 from lave_plugin.watch.page import page
 from lave_plugin.watch.story import Story
@@ -150,12 +150,9 @@ def server(url: str | None, model: Path | None, device: str) -> Iterator[str]:
     if url is not None:
         yield url.rstrip("/")
         return
-    model = model or shipped_checkpoint()
-    if model is None or not (model / "config.json").is_file():
-        fail(
-            f"no checkpoint in {model or 'this installation'}: name one with --model, or a server "
-            "with --url."
-        )
+    model = model or CHECKPOINT
+    if not (model / "config.json").is_file():
+        fail(f"no checkpoint in {model}: name one with --model, or a server with --url.")
     with sigterm_as_exit(), server_of(model, device=device) as started:
         say(f"server: ready on {started.url}")
         yield started.url

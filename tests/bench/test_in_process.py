@@ -4,21 +4,21 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from lave_plugin.bench import servers
 from lave_plugin.bench.in_process import feasibility, steps
 from lave_plugin.bench.in_process.model import ShippedModel
 from lave_plugin.bench.results import Results
 from lave_plugin.bench.tables import tables_of
 from lave_plugin.cli import app
+from lave_plugin.demo.shipped import CHECKPOINT
 from lave_plugin.demo.tasks import held_out
 from lave_plugin.demo.training.evaluate import decode
-from lave_plugin.demo.training.model import BLOCK_SIZE, load_checkpoint
+from lave_plugin.demo.training.model import load_checkpoint
 from lave_plugin.demo.training.tokenizer import END_ID, MASK_ID
 
 
 @pytest.fixture(scope="module")
 def model():
-    return ShippedModel(servers.shipped_checkpoint())
+    return ShippedModel(CHECKPOINT)
 
 
 def test_text_and_tokens_of_the_model_are_each_others(model):
@@ -33,7 +33,7 @@ def test_text_and_tokens_of_the_model_are_each_others(model):
 def test_logits_of_a_row_do_not_depend_on_longer_rows_beside_it(model):
     short, long = [5] * 14 + [MASK_ID] * 2, [7] * 40 + [MASK_ID] * 8
     together, alone = model.logits([short, long])[0], model.logits([short])[0]
-    assert together.shape == (BLOCK_SIZE, len(model.vocabulary))
+    assert together.shape == (model.block_size, len(model.vocabulary))
     assert torch.allclose(together, alone, atol=1e-4)
     assert torch.all(together[:, MASK_ID] == -torch.inf)
 
@@ -52,7 +52,7 @@ def test_without_a_constraint_one_token_a_step_is_what_the_evaluation_decodes(mo
     samples = held_out(3, 0)
     benchmark = steps.StepsBenchmark(model, len(samples), 0)
     prompts = [model.prompted(sample.prompt).tokens for sample in samples]
-    expected = decode(load_checkpoint(servers.shipped_checkpoint()), prompts, 1.0)
+    expected = decode(load_checkpoint(CHECKPOINT), prompts, 1.0)
     decodings = benchmark._answer(samples, 1, None)
     assert [d.answer for d in decodings] == [row.tokens[row.prompt_length :] for row in expected]
     assert [d.steps for d in decodings] == [row.steps for row in expected]
@@ -84,7 +84,7 @@ class TestFeasibility:
             prompt = model.prompted(sample.prompt).tokens
             assert whole[: len(prompt)] == prompt
             assert model.text(whole[len(prompt) :]) == sample.answer
-            assert mine[-1].answered == whole[len(prompt) : -BLOCK_SIZE]
+            assert mine[-1].answered == whole[len(prompt) : -model.block_size]
 
     def test_the_search_finds_what_sampling_finds(self, model, tmp_path):
         results = Results.open(tmp_path / "paper-feasibility.json", "feasibility", {})

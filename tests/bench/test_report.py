@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import pytest
 from typer.testing import CliRunner
 
-from lave_plugin.bench import plots, report, servers, verify
+from lave_plugin.bench import plots, report, verify
 from lave_plugin.bench.client import Client
 from lave_plugin.bench.in_process import feasibility, steps
 from lave_plugin.bench.in_process.model import ShippedModel
@@ -20,6 +20,7 @@ from lave_plugin.bench.table import Table
 from lave_plugin.bench.tasks import shipped
 from lave_plugin.bench.variants import TABLES
 from lave_plugin.cli import app
+from lave_plugin.demo.shipped import CHECKPOINT
 from lave_plugin.grammar.vocabulary import Vocabulary
 
 
@@ -50,7 +51,7 @@ def in_this_process():
     data = synthetic_vocabulary(1200)
     over = Vocabulary([*data, b""], [len(data)])
     with_mask = Vocabulary([*data, b"", b""], [len(data)])
-    model = ShippedModel(servers.shipped_checkpoint())
+    model = ShippedModel(CHECKPOINT)
     (json_task, *_) = tasks(None, 1, 0)
     size = replay.Size(1, (0.9,), (0.7,), 0)
     return {

@@ -12,6 +12,7 @@ from lave_plugin.bench.mixes import MIXES
 from lave_plugin.bench.results import Results
 from lave_plugin.bench.serve import ServeBenchmark, Size, Spread, metrics, summary
 from lave_plugin.cli import app
+from lave_plugin.demo.shipped import CHECKPOINT
 
 SMALL = Size(concurrencies=(1, 3), rounds=2, requests=2)
 
@@ -224,15 +225,15 @@ def test_other_options_are_not_mixed_into_a_file(scripted, tmp_path):
 
 
 def test_the_engine_runs_without_the_plugin_where_it_knows_the_mask(tmp_path):
-    assert not servers.runs_without_the_plugin(servers.shipped_checkpoint())
+    assert not servers.runs_without_the_plugin(CHECKPOINT)
     config = {"architectures": ["LLaDA2MoeModelLM"], "mask_token_id": 156895}
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert servers.runs_without_the_plugin(tmp_path)
     bare = servers.server(tmp_path, plugin=False)
     assert (bare.plugins, bare.constrained_decoding) == (False, None)
-    shipped = servers.server(servers.shipped_checkpoint(), plugin=False)
+    shipped = servers.server(CHECKPOINT, plugin=False)
     assert (shipped.plugins, shipped.constrained_decoding) == (True, "none")
-    swept = servers.server(servers.shipped_checkpoint(), threshold=0.9, lave={"attempts": 2})
+    swept = servers.server(CHECKPOINT, threshold=0.9, lave={"attempts": 2})
     assert swept.algorithm_config == {
         "block_size": 16,
         "threshold": 0.9,

@@ -127,7 +127,7 @@ class Parrot:
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "config.json").write_text('{"block_size": 8}')
     monkeypatch.setattr(demo, "Server", NoEngine)
     monkeypatch.setattr(demo, "Client", Parrot)
     return lambda *args: CliRunner().invoke(app, ["demo", "--model", str(tmp_path), *args])
@@ -140,7 +140,7 @@ def test_it_shows_both_answers_and_ends_with_the_counts(run):
     last = result.output.strip().splitlines()[-1]
     assert last.startswith("without constraint 0 of 9 valid in 4.5 s; with LAVE 9 of 9 valid in")
     assert NoEngine.options["constrained_decoding"] == "lave"
-    assert NoEngine.options["algorithm_config"] == {"block_size": 16, "threshold": 0.7}
+    assert NoEngine.options["algorithm_config"] == {"block_size": 8, "threshold": 0.7}
     assert NoEngine.stopped
 
 
@@ -189,9 +189,6 @@ def test_the_examples_of_serve_are_valid_where_a_machine_reads_them():
 
 @pytest.mark.engine
 def test_the_demo_with_the_real_engine_is_valid_throughout():
-    checkpoint = demo.shipped_checkpoint()
-    if checkpoint is None:
-        pytest.fail("no checkpoint in lave_plugin/demo/checkpoint, where one ships")
     result = CliRunner().invoke(app, ["demo"])
     assert result.exit_code == 0, result.output
     assert f"with LAVE {len(REQUESTS)} of {len(REQUESTS)} valid" in result.output

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lave_plugin.cli import app
-from lave_plugin.cli.demo import shipped_checkpoint
+from lave_plugin.demo.shipped import CHECKPOINT
 from lave_plugin.engines.sglang import diagnosis
 
 WELL = {
@@ -144,6 +144,6 @@ def test_grammars_that_are_read_otherwise(monkeypatch):
 
 
 def test_the_tokenizer_and_the_mask_of_a_checkpoint():
-    tokenizer, mask = diagnosis.checkpoint(shipped_checkpoint())
+    tokenizer, mask = diagnosis.checkpoint(CHECKPOINT)
     assert tokenizer.status == mask.status == "ok"
     assert tokenizer.found.startswith("1536 tokens") and mask.found == "id 3"

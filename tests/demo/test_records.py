@@ -3,14 +3,12 @@
 import json
 import random
 import re
-from pathlib import Path
 
 import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import lave_plugin.demo
 from lave_plugin.demo.records import (
     RECORD_TYPES,
     Draw,
@@ -19,6 +17,7 @@ from lave_plugin.demo.records import (
     key_with_parts,
     split_of,
 )
+from lave_plugin.demo.shipped import CHECKPOINT
 from lave_plugin.demo.tasks import held_out, training_samples
 from lave_plugin.demo.tasks.judging import is_valid
 from lave_plugin.demo.training.tokenizer import (
@@ -30,7 +29,6 @@ from lave_plugin.demo.training.tokenizer import (
     load_tokenizer,
 )
 
-CHECKPOINT = Path(lave_plugin.demo.__file__).parent / "checkpoint"
 SEEDS = st.integers(0, 2**32 - 1)
 # No deadline: these tests share their machine with servers and training runs.
 unhurried = settings(deadline=None)

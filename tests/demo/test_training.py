@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-import lave_plugin.demo
 from lave_plugin.demo.records import Sample
+from lave_plugin.demo.shipped import CHECKPOINT, algorithm_config
 from lave_plugin.demo.tasks import held_out
 from lave_plugin.demo.training import train
 from lave_plugin.demo.training.constraints import Constraints
 from lave_plugin.demo.training.evaluate import Score, answers, decode, score_of
 from lave_plugin.demo.training.model import (
-    BLOCK_SIZE,
     ModelSize,
     TinyDLLM,
     block_causal,
@@ -26,14 +25,18 @@ from lave_plugin.demo.training.packing import Example, pack
 from lave_plugin.demo.training.tokenizer import END_ID, MASK_ID, chat, load_tokenizer
 from lave_plugin.demo.training.train import STATE, Run, learning_rate
 
-CHECKPOINT = Path(lave_plugin.demo.__file__).parent / "checkpoint"
+BLOCK_SIZE = 8
 
 
 @pytest.fixture(scope="module")
 def random_model() -> TinyDLLM:
     """A small model in which every part has an effect (training starts from an identity)."""
     torch.manual_seed(0)
-    model = TinyDLLM(ModelSize(hidden=32, layers=2, heads=2, kv_heads=1, head_dim=16, mlp=48))
+    model = TinyDLLM(
+        ModelSize(
+            hidden=32, layers=2, heads=2, kv_heads=1, head_dim=16, mlp=48, block_size=BLOCK_SIZE
+        )
+    )
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.2)
@@ -54,7 +57,7 @@ EXAMPLES = [
 @pytest.mark.parametrize("autoregressive", [False, True])
 @torch.no_grad()
 def test_a_noisy_block_is_computed_as_in_decoding(random_model, autoregressive):
-    batch = pack(EXAMPLES, np.random.default_rng(1), autoregressive)
+    batch = pack(EXAMPLES, np.random.default_rng(1), BLOCK_SIZE, autoregressive=autoregressive)
     block_size = 1 if autoregressive else BLOCK_SIZE
     packed = random_model.hidden(batch.token_ids, batch.positions, batch.visible)
     for row, example in enumerate(EXAMPLES):
@@ -76,7 +79,7 @@ def test_a_noisy_block_is_computed_as_in_decoding(random_model, autoregressive):
 
 
 def test_only_the_answer_is_masked_and_its_targets_are_its_tokens():
-    batch = pack(EXAMPLES, np.random.default_rng(2), autoregressive=False)
+    batch = pack(EXAMPLES, np.random.default_rng(2), BLOCK_SIZE, autoregressive=False)
     noisy = batch.token_ids[:, batch.noisy :]
     masked = noisy == MASK_ID
     assert torch.equal(masked, batch.targets >= 0)
@@ -89,7 +92,7 @@ def test_only_the_answer_is_masked_and_its_targets_are_its_tokens():
 
 
 def test_the_autoregressive_form_masks_the_whole_answer():
-    batch = pack(EXAMPLES, np.random.default_rng(3), autoregressive=True)
+    batch = pack(EXAMPLES, np.random.default_rng(3), BLOCK_SIZE, autoregressive=True)
     assert (batch.targets >= 0).sum().item() == sum(len(e.answer) + 1 for e in EXAMPLES)
 
 
@@ -103,7 +106,9 @@ def test_the_learning_rate_rises_holds_and_falls(step, progress, expected):
 
 def test_a_saved_model_comes_back(random_model, tmp_path):
     save_checkpoint(random_model, tmp_path, torch.float32)
-    for name, weight in load_checkpoint(tmp_path).state_dict().items():
+    loaded = load_checkpoint(tmp_path)
+    assert loaded.size == random_model.size
+    for name, weight in loaded.state_dict().items():
         assert torch.equal(weight, random_model.state_dict()[name])
 
 
@@ -165,7 +170,7 @@ def test_a_run_that_is_stopped_goes_on_bit_by_bit(short_run, tmp_path):
 def test_the_batches_of_a_group_hold_all_its_samples_and_are_of_one_size(checkpoint, progress):
     _, tokenizer = checkpoint
     for group in range(4):
-        batches = train.batches_of(tokenizer, 5, group, progress)
+        batches = train.batches_of(tokenizer, 5, group, progress, BLOCK_SIZE)
         rows = [len(batch.token_ids) for batch in batches]
         assert len(batches) == train.GROUP
         assert sum(rows) in (train.GROUP * train.ROWS, 2 * train.GROUP * train.ROWS)
@@ -190,7 +195,7 @@ def test_the_checkpoint_is_small_and_says_what_the_engine_must_know():
     config = json.loads((CHECKPOINT / "config.json").read_text())
     assert config["architectures"] == ["SDARForCausalLM"]
     assert config["mask_token_id"] == MASK_ID
-    assert config["block_size"] == BLOCK_SIZE
+    assert algorithm_config() == {"block_size": config["block_size"], "threshold": 0.7}
     assert config["tie_word_embeddings"] is False
 
 
@@ -244,9 +249,10 @@ def test_an_independent_qwen3_computes_the_same_logits(checkpoint):
         CHECKPOINT, dtype=torch.float32, attn_implementation="eager"
     ).eval()
     prompt = tokenizer.encode(chat(held_out(1, 0)[0].prompt)).ids
-    token_ids = torch.tensor([prompt + [MASK_ID] * (2 * BLOCK_SIZE - len(prompt) % BLOCK_SIZE)])
+    size = model.size.block_size
+    token_ids = torch.tensor([prompt + [MASK_ID] * (2 * size - len(prompt) % size)])
     length = token_ids.shape[1]
-    visible = block_causal(length)
+    visible = block_causal(length, size)
     bias = torch.zeros(1, 1, length, length).masked_fill(~visible[None], torch.finfo().min)
     with torch.no_grad():
         expected = reference(token_ids, attention_mask=bias).logits

@@ -5,13 +5,13 @@ process of pytest-xdist (``make test``) runs all files that ask the same one (``
 """
 
 from collections.abc import Callable, Iterator
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from launches import LAVE
 from random_checkpoint import write_random_checkpoint
 
+from lave_plugin.demo.shipped import CHECKPOINT
 from lave_plugin.engines.sglang.server import Server
 
 # How many a process keeps: one that is shared, and one of the file that it is at.
@@ -39,10 +39,7 @@ def report(record_property) -> Callable[[str], None]:
 @pytest.fixture(scope="session")
 def shipped_checkpoint() -> Path:
     """The tiny model that comes with the plugin."""
-    folder = Path(str(files("lave_plugin.demo") / "checkpoint"))
-    if not (folder / "config.json").is_file():
-        pytest.fail("no checkpoint in lave_plugin/demo/checkpoint, where one ships")
-    return folder
+    return CHECKPOINT
 
 
 def is_alive(server: Server) -> bool:

@@ -173,7 +173,7 @@ def test_no_ids_harm(data, first, left, stage):
 
 @pytest.mark.parametrize(("light", "committed"), [(0.0008, [0, 1]), (0.0012, [0])])
 def test_the_posterior_leaves_out_what_is_too_light(light, committed):
-    """"b" beside an "a" of 0.9995: followed, it leaves "a" a posterior below the threshold."""
+    """Beside an "a" of 0.9995: followed, a "b" takes so much that "a" is below the threshold."""
     a, b, c = (VOCABULARY.id_of[text] for text in (b"a", b"b", b"c"))
     listed = {0: [a], 1: [a, b], 2: [c, a]}
     probabilities = {0: [0.99999], 1: [0.9995, light], 2: [0.5, 0.3]}

@@ -24,7 +24,6 @@ from lave_plugin.bench.results import Results
 from lave_plugin.canvas import MASKED, Canvas
 from lave_plugin.demo.records import Sample
 from lave_plugin.demo.tasks import held_out
-from lave_plugin.demo.training.model import BLOCK_SIZE
 from lave_plugin.demo.training.tokenizer import END_ID, MASK_ID
 from lave_plugin.grammar.token_automaton import TokenAutomaton
 from lave_plugin.lattice import Verdict, find_witness
@@ -81,18 +80,19 @@ class FeasibilityBenchmark:
         ]
 
     def _blocks_of(self, sample: Sample, part: float) -> Iterator[Block]:
-        prompt = self.model.prompted(sample.prompt).tokens
+        size, prompted = self.model.block_size, self.model.prompted(sample.prompt)
+        prompt = prompted.tokens
         whole = [*prompt, *self.model.tokens(sample.answer), END_ID]
-        whole += [END_ID] * (-len(whole) % BLOCK_SIZE)
-        begin = len(prompt) - len(prompt) % BLOCK_SIZE
-        for number, at in enumerate(range(begin, len(whole), BLOCK_SIZE)):
+        whole += [END_ID] * (-len(whole) % size)
+        begin = len(prompt) - prompted.first
+        for number, at in enumerate(range(begin, len(whole), size)):
             yield Block(
                 sample,
                 number,
                 part,
                 whole[:at],
                 whole[len(prompt) : at],
-                whole[at : at + BLOCK_SIZE],
+                whole[at : at + size],
                 max(0, len(prompt) - at),
             )
 
@@ -115,8 +115,8 @@ class FeasibilityBenchmark:
         state = tokens.start
         for token in block.answered:
             state = tokens.advance(state, token)
-        canvas = Canvas(list(block.right), block.first, LaveOptions.top_k * BLOCK_SIZE)
-        places = range(block.first, BLOCK_SIZE)
+        canvas = Canvas(list(block.right), block.first, LaveOptions.top_k * len(block.right))
+        places = range(block.first, len(block.right))
         masked = sorted(rng.sample(places, max(1, round(block.part * len(places)))))
         for place in masked:
             canvas.tokens[place] = MASKED

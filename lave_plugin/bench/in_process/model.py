@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 import xgrammar
 
-from lave_plugin.demo.training.model import BLOCK_SIZE, TinyDLLM, block_causal, load_checkpoint
+from lave_plugin.demo.training.model import TinyDLLM, block_causal, load_checkpoint
 from lave_plugin.demo.training.tokenizer import (
     END_ID,
     MASK_ID,
@@ -35,11 +35,7 @@ class Prompted:
     """A prompt's tokens, and how many of them stand in the block in which the answer begins."""
 
     tokens: list[int]
-
-    @property
-    def first(self) -> int:
-        """Where in its block the answer begins."""
-        return len(self.tokens) % BLOCK_SIZE
+    first: int
 
 
 class ShippedModel:
@@ -71,8 +67,13 @@ class ShippedModel:
             [END_ID],
         )
 
+    @property
+    def block_size(self) -> int:
+        return self._model.size.block_size
+
     def prompted(self, prompt: str) -> Prompted:
-        return Prompted(self.tokens(chat(prompt)))
+        tokens = self.tokens(chat(prompt))
+        return Prompted(tokens, len(tokens) % self.block_size)
 
     def tokens(self, text: str) -> list[int]:
         return self._tokenizer.encode(text, add_special_tokens=False).ids
@@ -97,9 +98,9 @@ class ShippedModel:
         # Padding stands in later blocks, where block-causal attention does not look.
         token_ids = torch.tensor([[*row, *[PAD_ID] * (length - len(row))] for row in sequences])
         positions = torch.arange(length).expand(len(sequences), length)
-        hidden = self._model.hidden(token_ids, positions, block_causal(length))
+        hidden = self._model.hidden(token_ids, positions, block_causal(length, self.block_size))
         ends = torch.tensor([len(row) for row in sequences])[:, None]
-        place = ends - BLOCK_SIZE + torch.arange(BLOCK_SIZE)
+        place = ends - self.block_size + torch.arange(self.block_size)
         logits = self._model.logits(hidden[torch.arange(len(sequences))[:, None], place])
         logits[..., MASK_ID] = -torch.inf
         return logits

@@ -24,7 +24,6 @@ from lave_plugin.candidates import CandidateCutter
 from lave_plugin.demo.checks import json_schema
 from lave_plugin.demo.records import Sample
 from lave_plugin.demo.tasks import held_out
-from lave_plugin.demo.training.model import BLOCK_SIZE
 from lave_plugin.demo.training.tokenizer import END_ID, MASK_ID
 from lave_plugin.options import LaveOptions
 from lave_plugin.session import Session
@@ -65,7 +64,7 @@ class Decoding:
         if MASK_ID in block[self.first :]:
             return False
         self.committed += block
-        self.block = [MASK_ID] * BLOCK_SIZE
+        self.block = [MASK_ID] * len(block)
         self.answer = self.committed[self.prompt :]
         return END_ID in self.answer or len(self.answer) >= MAX_TOKENS
 
@@ -136,7 +135,7 @@ class StepsBenchmark:
     def _begin(self, sample: Sample, options: LaveOptions | None) -> Decoding:
         prompt = self.model.prompted(sample.prompt)
         whole = len(prompt.tokens) - prompt.first
-        block = [*prompt.tokens[whole:], *[MASK_ID] * (BLOCK_SIZE - prompt.first)]
+        block = [*prompt.tokens[whole:], *[MASK_ID] * (self.model.block_size - prompt.first)]
         session = options and Session(
             self.model.states(json.dumps(sample.schema)), options, MAX_TOKENS
         )

@@ -29,12 +29,7 @@ from lave_plugin.demo.records import Sample
 from lave_plugin.demo.tasks import MAKERS, held_out
 from lave_plugin.demo.tasks.judging import is_right, is_valid
 from lave_plugin.demo.training.constraints import Constraints
-from lave_plugin.demo.training.model import (
-    BLOCK_SIZE,
-    TinyDLLM,
-    block_causal,
-    load_checkpoint,
-)
+from lave_plugin.demo.training.model import TinyDLLM, block_causal, load_checkpoint
 from lave_plugin.demo.training.tokenizer import END_ID, MASK_ID, PAD_ID, chat, load_tokenizer
 from lave_plugin.session import Session
 
@@ -47,8 +42,9 @@ ROWS = 48
 
 @dataclass
 class Decoding:
-    """One prompt on its way: its tokens so far, the last BLOCK_SIZE of them the canvas."""
+    """One prompt on its way: its tokens so far, the last block of them the canvas."""
 
+    block_size: int
     prompt_length: int
     tokens: list[int]
     session: Session | None = None
@@ -63,18 +59,18 @@ class Decoding:
 
     def constrained(self, index: int) -> Row:
         """This row as the plugin sees it, in the batch's place ``index``."""
-        canvas = len(self.tokens) - BLOCK_SIZE
+        canvas = len(self.tokens) - self.block_size
         committed = self.tokens[self.prompt_length : canvas]
         return Row(index, self.session, committed, max(0, self.prompt_length - canvas))
 
     def open_block(self) -> None:
         """Fill up to the block's end with masks, or begin a new block."""
-        missing = -len(self.tokens) % BLOCK_SIZE or BLOCK_SIZE
+        missing = -len(self.tokens) % self.block_size or self.block_size
         self.tokens += [MASK_ID] * missing
 
     def close_block(self) -> None:
         """After a step: if no mask is left, finish or go on with the next block."""
-        if MASK_ID in self.tokens[-BLOCK_SIZE:]:
+        if MASK_ID in self.tokens[-self.block_size :]:
             return
         new = self.tokens[self.prompt_length :]
         self.finished = END_ID in new or len(new) >= MAX_NEW_TOKENS
@@ -99,9 +95,9 @@ def decode(
     """
     if constraints is not None and temperature > 0:
         raise ValueError("constrained rows are decoded at temperature 0")
-    device = model.device
+    device, block_size = model.device, model.size.block_size
     rows = [
-        Decoding(len(prompt), list(prompt), session)
+        Decoding(block_size, len(prompt), list(prompt), session)
         for prompt, session in zip(prompts, sessions or [None] * len(prompts), strict=True)
     ]
     for row in rows:
@@ -113,10 +109,10 @@ def decode(
         padded = [row.tokens + [PAD_ID] * (length - len(row.tokens)) for row in running]
         token_ids = torch.tensor(padded)
         positions = torch.arange(length).expand(len(running), length)
-        visible = block_causal(length)
+        visible = block_causal(length, block_size)
         hidden = model.hidden(token_ids.to(device), positions.to(device), visible.to(device))
-        canvas = torch.tensor([len(row.tokens) - BLOCK_SIZE for row in running])[:, None]
-        canvas = canvas + torch.arange(BLOCK_SIZE)  # (rows, block): the canvas's positions
+        canvas = torch.tensor([len(row.tokens) - block_size for row in running])[:, None]
+        canvas = canvas + torch.arange(block_size)  # (rows, block): the canvas's positions
         row_index = torch.arange(len(running))[:, None]
         logits = model.logits(hidden[row_index, canvas]).cpu()
         logits[..., MASK_ID] = -torch.inf  # committing a mask would never end
@@ -136,7 +132,7 @@ def decode(
             constraints.step(kept, before, after, logits, threshold)
         for row, block in zip(running, after.tolist(), strict=True):
             row.steps += 1
-            row.tokens[-BLOCK_SIZE:] = block
+            row.tokens[-block_size:] = block
             row.close_block()
     return rows
 

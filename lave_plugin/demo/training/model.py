@@ -19,7 +19,6 @@ from torch import Tensor, nn
 
 from lave_plugin.demo.training.tokenizer import END_ID, MASK_ID, PAD_ID, VOCABULARY_SIZE
 
-BLOCK_SIZE = 16
 NORM_EPSILON = 1e-6
 ROPE_THETA = 10000.0
 # Longest sequence that training or evaluation lays out.
@@ -35,6 +34,7 @@ class ModelSize:
     head_dim: int = 48
     mlp: int = 512
     vocabulary: int = VOCABULARY_SIZE
+    block_size: int = 16
 
 
 class RMSNorm(nn.Module):
@@ -172,7 +172,7 @@ class TinyDLLM(nn.Module):
         return F.linear(self.model.norm(hidden), self.model.embed_tokens.weight)
 
 
-def block_causal(length: int, block_size: int = BLOCK_SIZE) -> Tensor:
+def block_causal(length: int, block_size: int) -> Tensor:
     """Bool (1, T, T): a token sees its own block whole and every block before it."""
     block = torch.arange(length) // block_size
     return (block[None, :] <= block[:, None])[None]
@@ -208,7 +208,7 @@ def save_checkpoint(model: TinyDLLM, directory: Path, dtype: torch.dtype = torch
         "eos_token_id": END_ID,
         "pad_token_id": PAD_ID,
         "mask_token_id": MASK_ID,
-        "block_size": BLOCK_SIZE,
+        "block_size": size.block_size,
         "torch_dtype": str(dtype).removeprefix("torch."),
     }
     (directory / "config.json").write_text(json.dumps(config, indent=1) + "\n")
@@ -228,6 +228,7 @@ def load_checkpoint(directory: Path) -> TinyDLLM:
             head_dim=config["head_dim"],
             mlp=config["intermediate_size"],
             vocabulary=config["vocab_size"],
+            block_size=config["block_size"],
         )
     )
     weights = load_file(directory / "model.safetensors")

@@ -8,7 +8,6 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from lave_plugin.demo.records import Sample
-from lave_plugin.demo.training.model import BLOCK_SIZE
 from lave_plugin.demo.training.tokenizer import END_ID, MASK_ID, PAD_ID, chat
 
 NOISY_COPIES = 2
@@ -53,13 +52,17 @@ def tokenize(tokenizer: Tokenizer, sample: Sample) -> Example:
     return Example(tokenizer.encode(chat(sample.prompt)).ids, tokenizer.encode(sample.answer).ids)
 
 
-def pack(examples: list[Example], noise: np.random.Generator, autoregressive: bool) -> Batch:
+def pack(
+    examples: list[Example], noise: np.random.Generator, block_size: int, *, autoregressive: bool
+) -> Batch:
     """Lay examples out as one batch, one example a row.
 
     The clean part leaves out the last block, which nothing may see. The noisy part holds
-    the blocks from the answer's first on; a prompt's tail in that block stays unmasked.
+    the blocks from the answer's first on; a prompt's tail in that block stays unmasked. In
+    autoregressive form blocks are of one token, whatever the model's ``block_size`` is.
     """
-    block_size = 1 if autoregressive else BLOCK_SIZE
+    if autoregressive:
+        block_size = 1
     copies = 1 if autoregressive else NOISY_COPIES
     sequences, first_blocks = [], []
     for example in examples:

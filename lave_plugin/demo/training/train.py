@@ -14,9 +14,10 @@ Run::
     python -m lave_plugin.demo.training.train --out DIR
 
 A run may be stopped at any time, by ``--minutes``, SIGTERM or Ctrl-C, and goes on with
-``--resume``. What it computes follows from ``--seed``, ``--steps`` and ``--threads`` alone, bit by
-bit, however often it is stopped: the samples and masks of a step are drawn from the seed and the
-step's number, and the state on disk holds the weights and both optimizers.
+``--resume``. What it computes follows from ``--seed``, ``--steps``, ``--block-size`` and
+``--threads`` alone, bit by bit, however often it is stopped: the samples and masks of a step are
+drawn from the seed and the step's number, and the state on disk holds the weights and both
+optimizers.
 """
 
 import argparse
@@ -65,7 +66,9 @@ WARM_UP_STEPS = 100
 FLAT_UNTIL = 0.4
 
 
-def batches_of(tokenizer: Tokenizer, seed: int, group: int, progress: float) -> list[Batch]:
+def batches_of(
+    tokenizer: Tokenizer, seed: int, group: int, progress: float, block_size: int
+) -> list[Batch]:
     """The batches of GROUP steps, each of samples of similar length, in random order.
 
     progress: the share of the run that lies before them.
@@ -84,7 +87,12 @@ def batches_of(tokenizer: Tokenizer, seed: int, group: int, progress: float) -> 
     inner = np.searchsorted(tokens, tokens[-1] * np.arange(1, GROUP) / GROUP)
     cuts = [0, *inner, len(examples)]
     return [
-        pack(examples[cuts[place] : cuts[place + 1]], noise, autoregressive)
+        pack(
+            examples[cuts[place] : cuts[place + 1]],
+            noise,
+            block_size,
+            autoregressive=autoregressive,
+        )
         for place in noise.permutation(GROUP)
     ]
 
@@ -164,7 +172,15 @@ class Validation:
         result = {}
         for task, samples in self.samples.items():
             examples = [tokenize(self.tokenizer, sample) for sample in samples]
-            batches = (pack(examples, np.random.default_rng(0), form) for form in (True, False))
+            batches = (
+                pack(
+                    examples,
+                    np.random.default_rng(0),
+                    model.size.block_size,
+                    autoregressive=form,
+                )
+                for form in (True, False)
+            )
             result[task] = [round(loss_and_accuracy(model, batch)[1], 3) for batch in batches]
         return result
 
@@ -252,7 +268,9 @@ class Run:
         group, place = divmod(self.step, GROUP)
         if group != self._group:
             progress = group * GROUP / self.steps
-            self._batches = batches_of(self.tokenizer, self.seed, group, progress)
+            self._batches = batches_of(
+                self.tokenizer, self.seed, group, progress, self.model.size.block_size
+            )
             self._group = group
         return self._batches[place].to(self.device)
 
@@ -313,6 +331,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, required=True, help="folder for state and checkpoint")
     parser.add_argument("--steps", type=int, default=DEFAULT_STEPS, help="length of the whole run")
+    parser.add_argument("--block-size", type=int, default=ModelSize.block_size)
     parser.add_argument("--minutes", type=float, help="stop this sitting after so long")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
     parser.add_argument("--seed", type=int, default=0)
@@ -326,7 +345,10 @@ def main() -> None:
     if (options.out / STATE).exists() and not options.resume:
         parser.error(f"there is a run in {options.out}: --resume it, or choose another folder")
     device = torch.device(options.device)
-    run = Run(options.out, options.steps, options.seed, resume=options.resume, device=device)
+    size = ModelSize(block_size=options.block_size)
+    run = Run(
+        options.out, options.steps, options.seed, resume=options.resume, device=device, size=size
+    )
     train(run, options.minutes, options.look_every, options.save_minutes)
 
 
