@@ -23,10 +23,10 @@ from typing import Any
 
 import xgrammar
 
+from lave_plugin.bench.cells import CellBenchmark
 from lave_plugin.bench.lookahead import beams, guided
 from lave_plugin.bench.lookahead.rows import Row, RowMaker
 from lave_plugin.bench.lookahead.sampled import SampledLookahead
-from lave_plugin.bench.results import Results
 from lave_plugin.bench.synthetic.subjects import SUBJECTS, Subject
 from lave_plugin.bench.synthetic.vocabularies import tokenize
 from lave_plugin.grammar import automaton as reference
@@ -86,13 +86,15 @@ class Cell:
         return f"{self.subject.name}/{self.masked:g}/{kind}"
 
 
-class VerifyBenchmark:
+class VerifyBenchmark(CellBenchmark[Cell]):
     """The cells of one run.
 
     Args:
         vocabulary: With one end token, the last id.
         subjects: Grammars, of those in ``SUBJECTS``.
     """
+
+    label = "verify"
 
     def __init__(
         self, size: Size, vocabulary: Vocabulary, subjects: Sequence[Subject] = SUBJECTS
@@ -102,28 +104,16 @@ class VerifyBenchmark:
         self.subjects = subjects
         self._tokenized: dict[str, list[list[int]]] = {}
 
-    def cells(self) -> list[Cell]:
-        return [
+    def cells(self) -> dict[str, Cell]:
+        cells = (
             Cell(subject, masked, batch_rows)
             for subject in self.subjects
             for masked in MASKED
             for batch_rows in (*self.size.batch_rows, None)
-        ]
+        )
+        return {cell.key: cell for cell in cells}
 
-    def is_complete(self, results: Results) -> bool:
-        return all(cell.key in results for cell in self.cells())
-
-    def run(self, results: Results) -> None:
-        """Measure what is missing.
-
-        Raises:
-            Interrupted: See :meth:`Results.measure`.
-        """
-        cells = {cell.key: cell for cell in self.cells()}
-        results.want(list(cells))
-        results.measure(list(cells), lambda key: self._measure(cells[key]), "verify")
-
-    def _measure(self, cell: Cell) -> dict[str, Any]:
+    def measure(self, cell: Cell) -> dict[str, Any]:
         found = {"grammar": cell.subject.name, "masked": cell.masked}
         if cell.batch_rows is None:
             return {"kind": "peers", **found, **self._peers(cell)}

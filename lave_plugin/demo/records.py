@@ -258,6 +258,7 @@ INTEGER = {"type": "integer"}
 NUMBER = {"type": "number"}
 BOOLEAN = {"type": "boolean"}
 DATE = {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
+TIME = {"type": "string", "pattern": "^[0-9]{2}:[0-9]{2}$"}
 
 
 def one_of(values: list[str]) -> dict[str, Any]:
@@ -276,6 +277,40 @@ def object_of(properties: dict[str, dict[str, Any]]) -> dict[str, Any]:
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+MARKS = (
+    (INTEGER, "int"),
+    (NUMBER, "number"),
+    (BOOLEAN, "bool"),
+    (DATE, "date"),
+    (TIME, "time"),
+    (STRING, "text"),
+)
+
+
+def typed(key: str, schema: dict[str, Any]) -> str:
+    """How a prompt names a key and its type: ``sails:int``, ``jurors[text]``, ``basin(mayor)``.
+
+    Who has never met a key can't know what its values are. Texts have no mark of their own, and
+    there are no blanks, so that a key's tokens are those of the answer.
+    """
+    if "enum" in schema:
+        return f"{key}:{'|'.join(schema['enum'])}"
+    if "properties" in schema:
+        return f"{key}({_named(schema)})"
+    if "items" in schema:
+        items = schema["items"]
+        return f"{key}[{_named(items) if 'properties' in items else _mark(items)}]"
+    return key if schema == STRING else f"{key}:{_mark(schema)}"
+
+
+def _named(schema: dict[str, Any]) -> str:
+    return ",".join(typed(*field) for field in schema["properties"].items())
+
+
+def _mark(schema: dict[str, Any]) -> str:
+    return next(mark for of_type, mark in MARKS if of_type == schema)
 
 
 # --- record types ----------------------------------------------------------------------

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from lave_plugin.bench.cells import CellBenchmark
 from lave_plugin.bench.in_process.model import ShippedModel
 from lave_plugin.bench.results import Results
 from lave_plugin.canvas import MASKED, Canvas
@@ -62,8 +63,10 @@ class Block:
         return f"{self.part:g}/{self.sample.prompt}/{self.number}"
 
 
-class FeasibilityBenchmark:
+class FeasibilityBenchmark(CellBenchmark[Block]):
     """The blocks of so many answers."""
+
+    label = "feasibility"
 
     def __init__(self, model: ShippedModel, count: int, seed: int) -> None:
         self.model = model
@@ -96,20 +99,10 @@ class FeasibilityBenchmark:
                 max(0, len(prompt) - at),
             )
 
-    def is_complete(self, results: Results) -> bool:
-        return all(block.key in results for block in self.blocks)
+    def cells(self) -> dict[str, Block]:
+        return {block.key: block for block in self.blocks}
 
-    def run(self, results: Results) -> None:
-        """Measure what is missing.
-
-        Raises:
-            Interrupted: See :meth:`Results.measure`.
-        """
-        blocks = {block.key: block for block in self.blocks}
-        results.want(list(blocks))
-        results.measure(list(blocks), lambda key: self._measure(blocks[key]), "feasibility")
-
-    def _measure(self, block: Block) -> dict[str, Any]:
+    def measure(self, block: Block) -> dict[str, Any]:
         rng = random.Random(f"{self.seed} {block.key}")
         tokens = self._states(block.sample)
         state = tokens.start

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from lave_plugin.batch import Row, denoise
+from lave_plugin.bench.cells import CellBenchmark
 from lave_plugin.bench.in_process.model import ShippedModel
 from lave_plugin.bench.results import Results
 from lave_plugin.bench.scoring import same_json
@@ -69,8 +70,10 @@ class Decoding:
         return END_ID in self.answer or len(self.answer) >= MAX_TOKENS
 
 
-class StepsBenchmark:
+class StepsBenchmark(CellBenchmark[tuple[int, str, int]]):
     """Answers to so many held-out prompts for each T, without a constraint and with LAVE."""
+
+    label = "steps"
 
     def __init__(self, model: ShippedModel, count: int, seed: int) -> None:
         self.model = model
@@ -86,20 +89,8 @@ class StepsBenchmark:
             for steps, begin, mode in itertools.product(STEPS, begins, MODES)
         }
 
-    def is_complete(self, results: Results) -> bool:
-        return all(key in results for key in self.cells())
-
-    def run(self, results: Results) -> None:
-        """Measure what is missing.
-
-        Raises:
-            Interrupted: See :meth:`Results.measure`.
-        """
-        cells = self.cells()
-        results.want(list(cells))
-        results.measure(list(cells), lambda key: self._measure(*cells[key]), "steps")
-
-    def _measure(self, steps: int, mode: str, begin: int) -> dict[str, Any]:
+    def measure(self, cell: tuple[int, str, int]) -> dict[str, Any]:
+        steps, mode, begin = cell
         samples = self.samples[begin : begin + ROWS]
         answers = self._answer(samples, LENGTH // steps, MODES[mode])
         texts = [self.model.text(decoding.answer[:MAX_TOKENS]) for decoding in answers]

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from lave_plugin.bench.cells import CellBenchmark
 from lave_plugin.bench.replay.decoding import BLOCK, Answer, Decoding, Engine
 from lave_plugin.bench.replay.references import Request, Task
 from lave_plugin.bench.results import Results
@@ -183,15 +184,17 @@ FULL = Size(requests=8, accuracies=(0.5, 0.7, 0.85, 0.95), thresholds=(0.7, 0.95
 QUICK = Size(requests=2, accuracies=(0.5, 0.9), thresholds=(0.7,), slice=4096)
 
 
-class ReplayBenchmark:
+class ReplayBenchmark(CellBenchmark[Cell]):
     """The cells of one run; the modes of one place right behind each other."""
+
+    label = "replay"
 
     def __init__(self, size: Size, replay: Replay) -> None:
         self.size = size
         self.replay = replay
 
-    def cells(self) -> list[Cell]:
-        return [
+    def cells(self) -> dict[str, Cell]:
+        cells = (
             Cell(task.name, accuracy, threshold, budget, mode)
             for task in self.replay.tasks.values()
             if task.requests
@@ -199,20 +202,11 @@ class ReplayBenchmark:
             for threshold in self.size.thresholds
             for budget in BUDGETS
             for mode in self.replay.modes
-        ]
+        )
+        return {cell.key: cell for cell in cells}
 
-    def is_complete(self, results: Results) -> bool:
-        return all(cell.key in results for cell in self.cells())
-
-    def run(self, results: Results) -> None:
-        """Measure what is missing.
-
-        Raises:
-            Interrupted: See :meth:`Results.measure`.
-        """
-        cells = {cell.key: cell for cell in self.cells()}
-        results.want(list(cells))
-        results.measure(list(cells), lambda key: asdict(self.replay.run(cells[key])), "replay")
+    def measure(self, cell: Cell) -> dict[str, Any]:
+        return asdict(self.replay.run(cell))
 
 
 # --- summary ------------------------------------------------------------------------------

@@ -21,12 +21,14 @@ from lave_plugin.demo.records import (
     INTEGER,
     NUMBER,
     STRING,
+    TIME,
     WEEKDAYS,
     Draw,
     Sample,
     object_of,
     one_of,
     split_of,
+    typed,
     words,
 )
 
@@ -50,8 +52,6 @@ Makes = Callable[[Draw], Any]
 def _time(draw: Draw) -> str:
     return f"{draw.whole(0, 23):02d}:{draw.whole(0, 59):02d}"
 
-
-TIME = {"type": "string", "pattern": "^[0-9]{2}:[0-9]{2}$"}
 
 Kind = tuple[Makes, dict[str, Any]]
 """Of an argument: its values, and their schema."""
@@ -107,7 +107,12 @@ class Tool:
 
     @property
     def signature(self) -> str:
-        return f"{self.name}({','.join(self.arguments)})"
+        # Days and colours are texts here: their names would fill the prompt.
+        arguments = (
+            typed(name, STRING if "enum" in schema else schema)
+            for name, (_, schema) in self.arguments.items()
+        )
+        return f"{self.name}({','.join(arguments)})"
 
 
 def _arguments(draw: Draw, known: dict[str, Kind]) -> dict[str, Kind]:

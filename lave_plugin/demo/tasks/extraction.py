@@ -25,6 +25,7 @@ from lave_plugin.demo.records import (
     listed,
     object_of,
     one_of,
+    typed,
     words,
 )
 
@@ -75,7 +76,7 @@ CHOICES = words(
 )
 UNSEEN_CHOICES = words("brittle damp faint glossy jagged lunar opaque severe sterile tidal")
 GROUP_KEYS = words("contact crate frame item lot office part plan room side unit")
-UNSEEN_GROUP_KEYS = words("basin chassis turret")
+UNSEEN_GROUP_KEYS = words("basin cradle turret")
 
 
 # --- values ----------------------------------------------------------------------------
@@ -130,8 +131,7 @@ def _framed(draw: Draw, key: str, value: str) -> str:
         f"{key}: {value}",
         f"{key} is {value}",
         f"the {key} is {value}",
-        f"{value} is the {key}",
-        f"{value} as {key}",
+        f"{key} = {value}",
     )
 
 
@@ -235,18 +235,10 @@ def _record(draw: Draw, kind: str, unseen: bool) -> Record:
     return Record(text, fields)
 
 
-def _compact(key: str, schema: dict[str, Any]) -> str:
-    """How a prompt names a key, without blanks, so that its tokens are those of the answer."""
-    inner = schema.get("items", schema)
-    if "properties" in inner:
-        return f"{key}({','.join(inner['properties'])})"
-    return f"{key}:{'|'.join(schema['enum'])}" if "enum" in schema else key
-
-
 def _asked(draw: Draw, kind: str, record: Record, keys: list[str]) -> Sample:
     """The sample that asks for some keys of a record."""
     fields = {key: record.fields[key] for key in keys}
-    named = ",".join(_compact(key, schema) for key, (_, schema) in fields.items())
+    named = ",".join(typed(key, schema) for key, (_, schema) in fields.items())
     return Sample(
         kind=kind,
         prompt=draw.pick(
@@ -274,7 +266,7 @@ def voyage(draw: Draw) -> Record:
     skipper, sails, barrels = draw.person(), draw.whole(2, 40), draw.whole(10, 900)
     (iso, written), island = draw.date(), draw.town()
     text = draw.pick(
-        f"The island {island} saw a ship with skipper {skipper}, {sails} sails, "
+        f"The island {island} saw a ship with skipper {skipper}, sails {sails}, "
         f"barrels {barrels}, launched {written}.",
         f"Launched {written}, with sails {sails} and barrels {barrels}, it left the island "
         f"{island}; skipper {skipper}.",
@@ -319,7 +311,7 @@ def laboratory(draw: Draw) -> Record:
         f"The chemist {chemist} gave doses {listed([str(dose) for dose in doses])}, "
         f"acidity {acid}, from flask {flask}.",
         f"Flask {flask}, acidity {acid}, doses {listed([str(dose) for dose in doses])}; "
-        f"{chemist} is the chemist.",
+        f"the chemist is {chemist}.",
     )
     return Record(
         text,

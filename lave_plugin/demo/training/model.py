@@ -34,7 +34,7 @@ class ModelSize:
     head_dim: int = 48
     mlp: int = 512
     vocabulary: int = VOCABULARY_SIZE
-    block_size: int = 16
+    block_size: int = 8
 
 
 class RMSNorm(nn.Module):

@@ -42,7 +42,7 @@ from lave_plugin.demo.training.packing import NOISY_COPIES, Batch, Example, pack
 from lave_plugin.demo.training.tokenizer import load_tokenizer, save_tokenizer, train_tokenizer
 
 STATE = "run.pt"
-DEFAULT_STEPS = 10_500
+DEFAULT_STEPS = 10_000
 TOKENIZER_SAMPLES = 30_000
 # Held-out samples that training looks at; `evaluate` uses another seed.
 VALIDATION_SEED = 1
@@ -56,7 +56,7 @@ ROWS = 16
 GROUP = 4
 
 # Until this share of the run, batches are mostly in autoregressive form.
-AUTOREGRESSIVE_UNTIL = 0.35
+AUTOREGRESSIVE_UNTIL = 0.3
 AUTOREGRESSIVE_EARLY, AUTOREGRESSIVE_LATE = 0.8, 0.15
 COPY_EARLY, COPY_LATE = 0.2, 0.04
 
