@@ -10,12 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lave_plugin.demo.records import (
+    BOOLEAN,
+    DATE,
+    INTEGER,
+    NUMBER,
     RECORD_TYPES,
+    STRING,
+    TIME,
     Draw,
     Record,
     Sample,
+    array_of,
     key_with_parts,
+    object_of,
+    one_of,
     split_of,
+    typed,
 )
 from lave_plugin.demo.shipped import CHECKPOINT
 from lave_plugin.demo.tasks import held_out, training_samples
@@ -40,6 +50,29 @@ TASKS = st.sampled_from(MADE_HERE)
 @pytest.fixture(scope="module")
 def tokenizer():
     return load_tokenizer(CHECKPOINT)
+
+
+# --- what a prompt says ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        (STRING, "name"),
+        (INTEGER, "name:int"),
+        (NUMBER, "name:number"),
+        (BOOLEAN, "name:bool"),
+        (DATE, "name:date"),
+        (TIME, "name:time"),
+        (one_of(["dry", "wet"]), "name:dry|wet"),
+        (array_of(STRING), "name[text]"),
+        (array_of(INTEGER), "name[int]"),
+        (object_of({"mayor": STRING, "depth": NUMBER}), "name(mayor,depth:number)"),
+        (array_of(object_of({"load": NUMBER, "zone": STRING})), "name[load:number,zone]"),
+    ],
+)
+def test_a_prompt_names_keys_with_their_types(schema, told):
+    assert typed("name", schema) == told
 
 
 # --- the answer is right ---------------------------------------------------------------

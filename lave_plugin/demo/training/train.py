@@ -42,7 +42,7 @@ from lave_plugin.demo.training.packing import NOISY_COPIES, Batch, Example, pack
 from lave_plugin.demo.training.tokenizer import load_tokenizer, save_tokenizer, train_tokenizer
 
 STATE = "run.pt"
-DEFAULT_STEPS = 10_000
+DEFAULT_STEPS = 9_000
 TOKENIZER_SAMPLES = 30_000
 # Held-out samples that training looks at; `evaluate` uses another seed.
 VALIDATION_SEED = 1
