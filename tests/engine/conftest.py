@@ -11,7 +11,7 @@ import pytest
 from launches import LAVE
 from random_checkpoint import write_random_checkpoint
 
-from lave_plugin.demo.shipped import CHECKPOINT
+from lave_plugin.demo.shipped import CHECKPOINT, algorithm_config
 from lave_plugin.engines.sglang.server import Server
 
 # How many a process keeps: one that is shared, and one of the file that it is at.
@@ -34,12 +34,6 @@ def small_random_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def report(record_property) -> Callable[[str], None]:
     """``report(line)``: a measured figure, printed at the end of the run."""
     return lambda line: record_property("figure", line)
-
-
-@pytest.fixture(scope="session")
-def shipped_checkpoint() -> Path:
-    """The tiny model that comes with the plugin."""
-    return CHECKPOINT
 
 
 def is_alive(server: Server) -> bool:
@@ -78,6 +72,6 @@ def lave_server(serve, small_random_checkpoint) -> Server:
 
 
 @pytest.fixture
-def shipped_server(serve, shipped_checkpoint) -> Server:
+def shipped_server(serve) -> Server:
     """A server of the model that ships."""
-    return serve(shipped_checkpoint, **LAVE)
+    return serve(CHECKPOINT, **{**LAVE, "algorithm_config": algorithm_config()})

@@ -10,6 +10,8 @@ from client import post
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
+from lave_plugin.demo.shipped import CHECKPOINT
+
 pytestmark = pytest.mark.engine
 
 CALL, DONE = "<|im_start|>", "<|endoftext|>"  # special tokens that end nothing
@@ -41,8 +43,8 @@ def ask(url: str, tag_format: dict, **parameters) -> dict:
 
 
 @pytest.fixture(scope="module")
-def tokenizer(shipped_checkpoint) -> Tokenizer:
-    return Tokenizer.from_file(str(shipped_checkpoint / "tokenizer.json"))
+def tokenizer() -> Tokenizer:
+    return Tokenizer.from_file(str(CHECKPOINT / "tokenizer.json"))
 
 
 class Matchers:
@@ -58,8 +60,8 @@ class Matchers:
 
 
 @pytest.fixture(scope="module")
-def matcher_of(shipped_checkpoint) -> Matchers:
-    return Matchers(shipped_checkpoint)
+def matcher_of() -> Matchers:
+    return Matchers(CHECKPOINT)
 
 
 @pytest.fixture
