@@ -25,7 +25,7 @@ from tqdm import tqdm
 from lave_plugin.demo.records import Sample
 from lave_plugin.demo.requests import CHAT, sampling_of
 from lave_plugin.demo.shipped import CHECKPOINT, algorithm_config
-from lave_plugin.demo.tasks import MAKERS, SHIPPED, held_out
+from lave_plugin.demo.tasks import MAKERS, held_out
 from lave_plugin.demo.tasks.judging import is_right, is_valid
 from lave_plugin.demo.training.evaluate import EVALUATION_SEED, MAX_NEW_TOKENS
 from lave_plugin.engines.sglang.server import Server
@@ -103,14 +103,12 @@ def table_of(rows: list[Row]) -> str:
 def main(
     checkpoint: Annotated[Path | None, typer.Argument(help="Default: the one that ships.")] = None,
     samples: Annotated[int, typer.Option(help="Held-out prompts of each task.")] = 100,
-    task: Annotated[
-        list[str] | None, typer.Option(help="Default: all, or those the shipped one knows.")
-    ] = None,
+    task: Annotated[list[str] | None, typer.Option(help="Default: all.")] = None,
     threshold: Annotated[list[float] | None, typer.Option(help="Default: 0.95, 0.7, 0.5.")] = None,
     temperature: Annotated[list[float] | None, typer.Option(help="Default: 0.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the rows here.")] = None,
 ) -> None:
-    tasks = task or list(SHIPPED if checkpoint is None else MAKERS)
+    tasks = task or list(MAKERS)
     unknown = [name for name in tasks if name not in MAKERS]
     if unknown:
         raise typer.BadParameter(f"no task {', '.join(unknown)}; there are {', '.join(MAKERS)}")

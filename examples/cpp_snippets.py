@@ -1,6 +1,6 @@
 """C++ snippets under the grammar that ships, and what a compiler says of their syntax.
 
-    python examples/cpp_snippets.py "the larger one of two integers" "the sum of a vector"
+    python examples/cpp_snippets.py "int total(vector<int> v) returns the sum of the numbers in v"
 
 The grammar keeps the syntax: brackets, semicolons, expressions. It knows no types and no names, so
 a compiler may still complain of those.
@@ -12,8 +12,13 @@ import subprocess
 
 from openai import OpenAI
 
-PROMPT = "Write a C++ function without comments: {task}."
-TASKS = ["the larger one of two integers", "whether a number is even"]
+PROMPT = "Write in C++: {task}."
+TASKS = [
+    "int rate(vector<int> v) returns the sum of the even numbers in v",
+    "bool probe(vector<int> v) returns whether all numbers in v are above 3",
+]
+# What the tiny model's functions count on.
+PRELUDE = "#include <algorithm>\n#include <string>\n#include <vector>\nusing namespace std;\n"
 
 
 def snippet(client: OpenAI, task: str, max_tokens: int) -> str:
@@ -33,6 +38,7 @@ def complaints(source: str) -> str:
     if shutil.which("g++") is None:
         return "not tried: there is no g++"
     command = ["g++", "-std=c++20", "-fsyntax-only", "-x", "c++", "-"]
+    source = PRELUDE + source
     done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=60)
     first = next((line for line in done.stderr.splitlines() if "error:" in line), "")
     return first or "compiles"

@@ -1,7 +1,7 @@
 """An extraction service: text in, a record out that obeys the schema. Whatever the model says.
 
     python examples/extraction_service.py --port 8080
-    curl http://127.0.0.1:8080 -d 'On 16 May 2029 Nantes hears Amber Comet before 5159 listeners.'
+    curl 127.0.0.1:8080 -d 'Wandering Tide plays in Cork on March 24, 2001; 8082 seats were sold.'
 
 The answer needs no check and no second try, so none is here.
 """

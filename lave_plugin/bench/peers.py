@@ -80,10 +80,10 @@ DIFFERENCES = """\
 What differs, so that no row of ours stands for one of theirs:
 
 - **Model.** Theirs are LLaDA-8B-Instruct and Dream-7B, 8 and 7 billion parameters on a GPU. Ours
-  is the one that ships, 1.2 million parameters on a CPU, unless the setting above names another.
-- **Tasks.** Theirs are JSON-Bench (272 problems), CPP-Bench and SMILES-Bench. Ours is extraction
-  of records as JSON, which the shipped model was trained for; with `--data` the tasks are those
-  of the files.
+  is the one that ships, 1.9 million parameters on a CPU, unless the setting above names another.
+- **Tasks.** Theirs are JSON-Bench (272 problems), CPP-Bench and SMILES-Bench. Ours are
+  held-out prompts of what the shipped model was trained for: records as JSON, functions of a few
+  lines of C++, small molecules; with `--data` the tasks are those of the files.
 - **Decoding.** Theirs is a loop in transformers with T = 128 steps for 256 tokens, blocks of 32,
   N = 10, τ = 5, batch 1. Ours is SGLang's `LowConfidence`, which has a threshold and no T: it
   takes as few steps as the model is sure of (but for `--table steps`, whose loop is theirs, without

@@ -17,7 +17,7 @@ from lave_plugin.bench.mixes import schema_constraint
 from lave_plugin.bench.scoring import Unscorable
 from lave_plugin.demo import checks
 from lave_plugin.demo.records import Sample
-from lave_plugin.demo.tasks import MAKERS, SHIPPED, held_out
+from lave_plugin.demo.tasks import MAKERS, held_out
 from lave_plugin.demo.tasks.judging import is_right, is_valid
 from lave_plugin.grammars import load
 
@@ -25,6 +25,9 @@ MAX_TOKENS = {"json": 256, "cpp": 256, "smiles": 256}
 """As in the papers; the demo's own tasks take fewer."""
 
 MAX_DEMO_TOKENS = 128
+
+OF_THE_PAPER = ("record", "cpp", "smiles")
+"""The demo's tasks of the three types that the paper has."""
 
 
 class NoSuchTasks(ValueError):
@@ -72,7 +75,7 @@ class Task:
             return self.is_syntactic(text), None
 
 
-def shipped(count: int, seed: int, names: Sequence[str] = SHIPPED) -> list[Task]:
+def shipped(count: int, seed: int, names: Sequence[str] = OF_THE_PAPER) -> list[Task]:
     """``count`` held-out prompts of each of these tasks of the demo.
 
     Raises:

@@ -25,7 +25,6 @@ from lave_plugin.bench.synthetic.vocabularies import read_vocabulary, synthetic_
 from lave_plugin.bench.variants import IN_PROCESS, TABLES, Variant
 from lave_plugin.cli.demo import progress_line, say, sigterm_as_exit
 from lave_plugin.demo.shipped import CHECKPOINT
-from lave_plugin.demo.tasks import SHIPPED
 from lave_plugin.engines.sglang.server import Server, ServerError
 from lave_plugin.grammar.implementation import native_module
 from lave_plugin.grammar.vocabulary import Vocabulary
@@ -225,8 +224,9 @@ def paper(
     demo_task: Annotated[
         list[str] | None,
         typer.Option(
-            help="Which of the demo's tasks, for a model that was trained on more than the shipped "
-            "one: record, unseen, cpp and others."
+            help="Which of the demo's tasks: unseen, sql, 'json call' and others. Default: record, "
+            "cpp, smiles.",
+            show_default=False,
         ),
     ] = None,
     grammar: Annotated[
@@ -238,7 +238,12 @@ def paper(
     base_url: BaseUrl = None,
     api_key: ApiKey = None,
     count: Annotated[
-        int | None, typer.Option("--tasks", min=1, help="Of each kind. Default: 20; of a sweep 40.")
+        int | None,
+        typer.Option(
+            "--tasks",
+            min=1,
+            help="Of each kind. Default: 8; of a sweep 15; of steps and feasibility 40.",
+        ),
     ] = None,
     samples: Annotated[
         int | None, typer.Option(min=1, help="Of each task. Default: 10; of a sweep 1.")
@@ -258,7 +263,7 @@ def paper(
     if table in IN_PROCESS:
         count = count or (3 if quick else 40)
         return _in_process(table, model, count, seed, json_file, afresh)
-    usual = {"main": (20, 10)}.get(table, (40, 1)) if not quick else (3, 1)
+    usual = {"main": (8, 10)}.get(table, (15, 1)) if not quick else (3, 1)
     count, samples = count or usual[0], samples or usual[1]
     variants = TABLES[table]
     left_out = [v.name for v in variants if base_url and v.server != Variant("").server]
@@ -272,12 +277,12 @@ def paper(
         wanted = (
             tasks.from_files(data, count, grammars)
             if data
-            else tasks.shipped(count, seed, demo_task or SHIPPED)
+            else tasks.shipped(count, seed, demo_task or tasks.OF_THE_PAPER)
         )
         options = {
             "table": str(table),
             "model": _model_name(model, base_url, api_key),
-            "data": data.name if data else ", ".join(demo_task or ["shipped"]),
+            "data": data.name if data else ", ".join(demo_task or tasks.OF_THE_PAPER),
             "tasks": len(wanted),
             "samples": samples,
             "temperature": temperature,

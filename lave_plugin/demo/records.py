@@ -23,8 +23,6 @@ Split = Literal["train", "held-out"]
 
 # One text in HELD_OUT_ONE_IN is kept from training.
 HELD_OUT_ONE_IN = 6
-# How often training has a coined word in the place of one from a list.
-COINED_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -141,12 +139,20 @@ class Draw:
     """Draws values from one split with one random generator.
 
     barred: words that it must not coin.
+    coined_share: how often it coins a word in training instead of taking a listed one.
     """
 
-    def __init__(self, rng: random.Random, split: Split, barred: frozenset[str] = frozenset()):
+    def __init__(
+        self,
+        rng: random.Random,
+        split: Split,
+        barred: frozenset[str] = frozenset(),
+        coined_share: float = 0.5,
+    ):
         self.rng = rng
         self.split = split
         self.barred = barred | RESERVED
+        self.coined_share = coined_share
 
     def within_split(self, make: Callable[[], str]) -> str:
         """Call ``make`` until its text belongs to this split."""
@@ -176,12 +182,12 @@ class Draw:
         return word
 
     def word(self, known: Sequence[str]) -> str:
-        """One of a list; in training as often a coined one.
+        """One of a list; in training often a coined one.
 
         Who has only ever met the words of a list writes them from memory. A coined word must be
         copied from the prompt, and so can one of a list that training has never had.
         """
-        if self.split == "train" and self.chance(COINED_SHARE):
+        if self.split == "train" and self.chance(self.coined_share):
             return self.coined()
         return self.pick(*known)
 

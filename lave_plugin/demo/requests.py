@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from lave_plugin.demo import checks
 from lave_plugin.demo.records import Sample
+from lave_plugin.grammars import load
 
 MAX_TOKENS = 96
 
@@ -98,6 +99,11 @@ def structural_tag(begin: str, schema: dict[str, Any], end: str) -> str:
     return json.dumps({"type": "structural_tag", "format": tag})
 
 
+def named(grammar: str) -> dict[str, Any]:
+    """One of the grammars that ship, by its name."""
+    return {"extra_body": {"custom_params": {"lave": {"grammar": grammar}}}}
+
+
 # --- the table ---------------------------------------------------------------------------
 
 REQUESTS = (
@@ -105,7 +111,7 @@ REQUESTS = (
         "response_format: json_schema",
         "chat",
         "Extract the concert as JSON with keys title, date, seats: "
-        "On 16 May 2029 Nantes hears Amber Comet before 5159 listeners.",
+        "Wandering Tide plays in Cork on March 24, 2001; 8082 seats were sold.",
         response_format("concert", CONCERT),
         checks.json_schema(CONCERT),
     ),
@@ -169,5 +175,27 @@ REQUESTS = (
         "Train G21 calls at Vakel at 352 km and needs 7.2 hours.",
         {"structural_tag": structural_tag("<route>", ROUTE, "</route>")},
         checks.between("<route>", checks.json_schema(ROUTE), "</route>"),
+    ),
+    DemoRequest(
+        "custom_params: grammar sql",
+        "chat",
+        "Tables [users(id,town,seller,size),rooms(id,maker,price)]. "
+        "SQL: What is the total price of rooms with price at least 29?",
+        named("sql"),
+        checks.ebnf(load("sql")[1]),
+    ),
+    DemoRequest(
+        "custom_params: grammar smiles",
+        "generate",
+        "SMILES: chain of six with methoxy on 3, amino on 5.",
+        named("smiles")["extra_body"],
+        checks.ebnf(load("smiles")[1]),
+    ),
+    DemoRequest(
+        "custom_params: grammar cpp",
+        "chat",
+        "Write in C++: int figure(int x) returns x taken from 6 if x is even, else x taken from 9.",
+        named("cpp"),
+        checks.ebnf(load("cpp")[1]),
     ),
 )

@@ -22,7 +22,7 @@ VARIANTS = (
     Variant("lave"),
     Variant("late", lave={"attempts": 9}),
 )
-TASKS = tasks.shipped(2, seed=3)
+TASKS = tasks.shipped(2, 3, ["record"])
 ANSWERS = {sample.prompt: sample.answer for sample in held_out(2, seed=3)}
 
 
@@ -176,9 +176,8 @@ def command(*args):
 def test_a_running_server_gives_the_table_without_what_needs_another(scripted, tmp_path):
     path = tmp_path / "paper-main.json"
     server = scripted(lambda body: "{}")
-    result = command(
-        *("--base-url", server.url, "--tasks", "2", "--samples", "1", "--json", str(path))
-    )
+    asked = ("--tasks", "2", "--samples", "1", "--demo-task", "record")
+    result = command("--base-url", server.url, *asked, "--json", str(path))
     assert result.exit_code == 0, result.output
     assert "Left out, as they need servers of their own: lave sampled." in result.output
     found = Results.read(path)

@@ -235,7 +235,7 @@ def test_the_engine_runs_without_the_plugin_where_it_knows_the_mask(tmp_path):
     assert (shipped.plugins, shipped.constrained_decoding) == (True, "none")
     swept = servers.server(CHECKPOINT, threshold=0.9, lave={"attempts": 2})
     assert swept.algorithm_config == {
-        "block_size": 16,
+        "block_size": 8,
         "threshold": 0.9,
         "lave": {"attempts": 2},
     }

@@ -57,6 +57,8 @@ def test_the_table_shows_every_way_to_say_a_constraint():
         ("generate", "regex"),
         ("generate", "ebnf"),
         ("generate", "structural_tag"),
+        ("chat", "custom_params"),
+        ("generate", "custom_params"),
     }
 
 
@@ -68,7 +70,7 @@ def ways_of(constraint):
 
 # What a perfect model answers, in the order of the table.
 RIGHT = [
-    '{"title": "Amber Comet", "date": "2029-05-16", "seats": 5159}',
+    '{"title": "Wandering Tide", "date": "2001-03-24", "seats": 8082}',
     '{"director": "Ursula Marmonfen", "genres": ["musical", "war"]}',
     '{"hotel": "Hotel Daro", "arrival": "2036-10-07", "nights": 7}',
     "2033-12-17",
@@ -77,6 +79,9 @@ RIGHT = [
     "133.03",
     "(97 + b) / a",
     '<route>{"train": "G21", "hours": 7.2}</route>',
+    "SELECT SUM(price) FROM rooms WHERE price >= 29",
+    "CCC(OC)CC(N)C",
+    "int figure(int x) {\n  if (x % 2 == 0) {\n    return 6 - x;\n  }\n  return 9 - x;\n}",
 ]
 
 
@@ -138,7 +143,7 @@ def test_it_shows_both_answers_and_ends_with_the_counts(run):
     assert result.exit_code == 0, result.output
     assert result.output.count("✔ valid") == result.output.count("✘ invalid") == len(REQUESTS)
     last = result.output.strip().splitlines()[-1]
-    assert last.startswith("without constraint 0 of 9 valid in 4.5 s; with LAVE 9 of 9 valid in")
+    assert last.startswith("without constraint 0 of 12 valid in 6.0 s; with LAVE 12 of 12 valid in")
     assert NoEngine.options["constrained_decoding"] == "lave"
     assert NoEngine.options["algorithm_config"] == {"block_size": 8, "threshold": 0.7}
     assert NoEngine.stopped

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from lave_plugin.bench import programs
 from lave_plugin.demo.records import RESERVED, Draw, Sample, split_of
 from lave_plugin.demo.tasks import (
+    FIRST_LESSON,
+    LAST_LESSON,
     MAKERS,
-    SHARES,
+    PRACTICE,
     UNSEEN_WORDS,
     cpp,
     extraction,
@@ -44,12 +46,32 @@ def test_every_answer_meets_its_own_constraint_and_is_right(task):
         assert is_right(sample, sample.answer)
 
 
-@pytest.mark.parametrize("task", SHARES)
-def test_training_answers_meet_their_constraints_as_well(task):
-    draw = Draw(random.Random(f"train {task}"), "train")
-    for _ in range(25):
-        sample = MAKERS[task](draw)
+LESSONS = pytest.mark.parametrize("lesson", [FIRST_LESSON, LAST_LESSON], ids=["first", "last"])
+
+
+@LESSONS
+def test_training_answers_meet_their_constraints_as_well(lesson):
+    for sample in training_samples(lesson, 0, 1, 250, 0.1):
         assert is_valid(sample, sample.answer), sample
+
+
+@LESSONS
+def test_a_lesson_s_shares_are_of_tasks_and_make_a_whole(lesson):
+    assert lesson.shares.keys() <= {*MAKERS, *PRACTICE} - {"unseen", "copy"}
+    assert sum(lesson.shares.values()) == pytest.approx(1)
+
+
+def test_both_lessons_together_show_every_task_but_the_unseen_one():
+    shown = {*FIRST_LESSON.shares, *LAST_LESSON.shares, "copy"}
+    assert shown == {*MAKERS, *PRACTICE} - {"unseen"}
+
+
+@pytest.mark.parametrize("task", PRACTICE)
+def test_practice_is_right_too(task):
+    draw = Draw(random.Random(f"practice {task}"), "train", UNSEEN_WORDS)
+    for _ in range(40):
+        sample = PRACTICE[task](draw)
+        assert is_right(sample, sample.answer), sample
 
 
 @given(seed=SEEDS, task=TASKS)
@@ -59,7 +81,8 @@ def test_an_answer_meets_its_constraint_whatever_the_seed(seed, task):
     assert is_valid(sample, sample.answer)
 
 
-def test_the_c_plus_plus_answers_pass_their_tests():
+@pytest.mark.parametrize("joined", [0.0, 0.7])
+def test_the_c_plus_plus_answers_pass_their_tests(joined):
     """Six functions of each form in one program, each with its own ``main`` under a name."""
     if shutil.which("g++") is None and shutil.which("c++") is None:
         pytest.skip("no C++ compiler")
@@ -67,7 +90,7 @@ def test_the_c_plus_plus_answers_pass_their_tests():
     for form in dict.fromkeys(cpp.FORMS):
         draw = Draw(random.Random(f"program {form.__name__}"), "held-out")
         for number in range(6):
-            function = form(draw, "f")
+            function = form(cpp.Parts(draw, joined), "f")
             tests = cpp.tests_of("f", function.calls).replace("int main()", "int judge()")
             place = f"{form.__name__}_{number}"
             answer = f"{function.signature} {{\n{function.body}}}"
@@ -148,10 +171,11 @@ def test_held_out_samples_follow_from_the_seed_alone(task):
     assert held_out(20, seed=8, task=task) != held_out(20, seed=9, task=task)
 
 
-def test_training_samples_follow_from_the_seed_and_the_group():
-    assert training_samples(4, 7, 60, 0.1) == training_samples(4, 7, 60, 0.1)
-    assert training_samples(4, 7, 60, 0.1) != training_samples(5, 7, 60, 0.1)
-    assert training_samples(4, 7, 60, 0.1) != training_samples(4, 8, 60, 0.1)
+@LESSONS
+def test_training_samples_follow_from_the_seed_and_the_group(lesson):
+    assert training_samples(lesson, 4, 7, 60, 0.1) == training_samples(lesson, 4, 7, 60, 0.1)
+    assert training_samples(lesson, 4, 7, 60, 0.1) != training_samples(lesson, 5, 7, 60, 0.1)
+    assert training_samples(lesson, 4, 7, 60, 0.1) != training_samples(lesson, 4, 8, 60, 0.1)
 
 
 @given(seed=SEEDS, task=TASKS)
@@ -161,14 +185,17 @@ def test_no_held_out_prompt_can_occur_in_training(seed, task):
     assert split_of(sample.prompt) == "held-out"
 
 
+@LESSONS
 @given(seed=SEEDS)
 @briefly
-def test_every_training_prompt_belongs_to_the_training_split(seed):
-    assert {split_of(sample.prompt) for sample in training_samples(seed, 0, 20, 0.1)} == {"train"}
+def test_every_training_prompt_belongs_to_the_training_split(lesson, seed):
+    samples = training_samples(lesson, seed, 0, 20, 0.1)
+    assert {split_of(sample.prompt) for sample in samples} == {"train"}
 
 
-def test_held_out_words_stand_in_no_training_sample():
-    assert not UNSEEN_WORDS & words_of(training_samples(0, 0, 4000, 0.1))
+@LESSONS
+def test_held_out_words_stand_in_no_training_sample(lesson):
+    assert not UNSEEN_WORDS & words_of(training_samples(lesson, 0, 0, 4000, 0.1))
 
 
 @pytest.mark.parametrize("task", ["composed", "json call", "python call", "sql"])
@@ -214,7 +241,7 @@ def test_the_lists_themselves_are_disjoint_from_the_held_out_ones():
 
 
 def test_a_record_of_an_unseen_type_has_no_key_that_training_has():
-    seen = words_of(training_samples(1, 0, 3000, 0.0))
+    seen = words_of(training_samples(LAST_LESSON, 1, 0, 3000, 0.0))
     for sample in held_out(200, seed=5, task="unseen"):
         assert not set(sample.schema["properties"]) & seen
     kinds = {sample.kind for sample in held_out(400, seed=5, task="unseen")}

@@ -9,7 +9,7 @@ import torch
 
 from lave_plugin.demo.records import Sample
 from lave_plugin.demo.shipped import CHECKPOINT, algorithm_config
-from lave_plugin.demo.tasks import held_out
+from lave_plugin.demo.tasks import FIRST_LESSON, LAST_LESSON, held_out
 from lave_plugin.demo.training import train
 from lave_plugin.demo.training.constraints import Constraints
 from lave_plugin.demo.training.evaluate import Score, answers, decode, score_of
@@ -166,11 +166,25 @@ def test_a_run_that_is_stopped_goes_on_bit_by_bit(short_run, tmp_path):
     assert any(not torch.equal(whole[name], other[name]) for name in whole)
 
 
-@pytest.mark.parametrize("progress", [0.0, 0.9])
-def test_the_batches_of_a_group_hold_all_its_samples_and_are_of_one_size(checkpoint, progress):
+@pytest.mark.parametrize(
+    ("step", "lesson", "progress"),
+    [
+        (0, FIRST_LESSON, 0.0),
+        (4_500, FIRST_LESSON, 0.5),
+        (8_999, FIRST_LESSON, 8_999 / 9_000),
+        (9_000, LAST_LESSON, 9 / 11),
+        (11_000, LAST_LESSON, 1.0),
+    ],
+)
+def test_a_run_has_two_lessons(step, lesson, progress):
+    assert train.place_in(11_000, step) == (lesson, pytest.approx(progress))
+
+
+@pytest.mark.parametrize("first_group", [0, 2_000, 2_300])
+def test_the_batches_of_a_group_hold_all_its_samples_and_are_of_one_size(checkpoint, first_group):
     _, tokenizer = checkpoint
-    for group in range(4):
-        batches = train.batches_of(tokenizer, 5, group, progress, BLOCK_SIZE)
+    for group in range(first_group, first_group + 4):
+        batches = train.batches_of(tokenizer, 5, 11_000, group, BLOCK_SIZE)
         rows = [len(batch.token_ids) for batch in batches]
         assert len(batches) == train.GROUP
         assert sum(rows) in (train.GROUP * train.ROWS, 2 * train.GROUP * train.ROWS)

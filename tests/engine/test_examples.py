@@ -40,9 +40,9 @@ def test_the_extraction_service(shipped_server):
     )
     try:
         url = service.stdout.readline().split()[-1]
-        text = "On 16 May 2029 Nantes hears Amber Comet before 5159 listeners."
+        text = "Wandering Tide plays in Cork on March 24, 2001; 8082 seats were sold."
         answer = requests.post(url, data=text, timeout=TIMEOUT)
-        assert answer.json() == {"title": "Amber Comet", "date": "2029-05-16", "seats": 5159}
+        assert answer.json() == {"title": "Wandering Tide", "date": "2001-03-24", "seats": 8082}
         assert requests.post(url, data="", timeout=20).status_code == 400
         longer = "a" * 1999  # more than the model's context
         assert requests.post(url, data=longer, timeout=TIMEOUT).status_code == 502

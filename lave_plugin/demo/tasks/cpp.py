@@ -20,6 +20,7 @@ NAMES = words(
 )
 
 INDENT = "  "
+INT_END = 2**31
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,71 @@ def _change(draw: Draw) -> Part:
     )
 
 
+def _joined_condition(draw: Draw) -> Part:
+    """Two conditions as one, such as ``even and above 3``."""
+    one = _drawn_of(draw, _condition, ("even", "odd", "divisible"))
+    other = _drawn_of(draw, _condition, ("above", "below", "unequal"))
+    kind = f"{one.kind} {other.kind}"
+    if draw.chance(0.5):
+        return Part(
+            f"both {kind}",
+            f"{one.said} and {other.said}",
+            f"{one.code} && {other.code}",
+            lambda x: one.apply(x) and other.apply(x),
+        )
+    return Part(
+        f"either {kind}",
+        f"{one.said} or {other.said}",
+        f"{one.code} || {other.code}",
+        lambda x: one.apply(x) or other.apply(x),
+    )
+
+
+def _joined_change(draw: Draw) -> Part:
+    """Two changes one after the other, such as ``squared, then plus 3``."""
+    first = _drawn_of(draw, _change, ("square", "times", "plus", "minus", "from"))
+    then = _drawn_of(draw, _change, ("square", "times", "plus", "minus", "from"))
+    return Part(
+        f"{first.kind} {then.kind}",
+        f"{first.said}, then {then.said}",
+        then.code.replace("x", f"({first.code})"),
+        lambda x: then.apply(first.apply(x)),
+    )
+
+
+def _drawn_of(draw: Draw, part: Callable[[Draw], Part | None], kinds: tuple[str, ...]) -> Part:
+    while (drawn := part(draw)) is None or drawn.kind not in kinds:
+        pass
+    return drawn
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Draws the conditions and changes of a function.
+
+    joined: how often one is put together of two.
+    """
+
+    draw: Draw
+    joined: float
+
+    def condition(self) -> Part | None:
+        if self._joins():
+            return _joined_condition(self.draw)
+        return _condition(self.draw)
+
+    def some_condition(self) -> Part:
+        while (condition := self.condition()) is None:
+            pass
+        return condition
+
+    def change(self) -> Part:
+        return _joined_change(self.draw) if self._joins() else _change(self.draw)
+
+    def _joins(self) -> bool:
+        return self.joined > 0 and self.draw.chance(self.joined)
+
+
 @dataclass(frozen=True)
 class Aggregate:
     """How elements become one number: its first value, and a statement on ``e``, the element."""
@@ -85,8 +151,11 @@ def _elements(condition: Part | None, change: Part, noun: str) -> str:
     """Such as ``numbers in v above 3, each squared``."""
     said = noun
     if condition is not None:
-        front = condition.kind in ("even", "odd")
-        said = f"{condition.said} {noun}" if front else f"{noun} {condition.said}"
+        if condition.kind in ("even", "odd"):
+            said = f"{condition.said} {noun}"
+        else:
+            joined = " " in condition.kind
+            said = f"{noun} {'that are ' if joined else ''}{condition.said}"
     return f"{said}, each {change.said}" if change.said else said
 
 
@@ -126,9 +195,10 @@ def _over(elements: list[int], aggregate: Aggregate, condition: Part | None, cha
 
 
 def _loop(
-    draw: Draw, name: str, parameter: str, head: str, where: str, inputs: list[tuple[str, list]]
+    parts: Parts, name: str, parameter: str, head: str, where: str, inputs: list[tuple[str, list]]
 ) -> Function:
-    aggregate, condition, change = draw.pick(*AGGREGATES), _condition(draw), _change(draw)
+    aggregate = parts.draw.pick(*AGGREGATES)
+    condition, change = parts.condition(), parts.change()
     noun = "numbers " + where
     kinds = (head.split()[0], aggregate.kind, condition and condition.kind, change.kind)
     body = (
@@ -140,26 +210,28 @@ def _loop(
         f"int {name}({parameter})",
         f"the {aggregate.said} of the {_elements(condition, change, noun)}",
         body,
-        [(call, str(_over(xs, aggregate, condition, change))) for call, xs in inputs],
+        [
+            (call, str(result))
+            for call, xs in inputs
+            if abs(result := _over(xs, aggregate, condition, change)) < INT_END
+        ],
     )
 
 
-def over_vector(draw: Draw, name: str) -> Function:
-    inputs = [(f"vector<int>{_braces(v)}", v) for v in _vectors(draw)]
-    return _loop(draw, name, "vector<int> v", "for (int x : v)", "in v", inputs)
+def over_vector(parts: Parts, name: str) -> Function:
+    inputs = [(f"vector<int>{_braces(v)}", v) for v in _vectors(parts.draw)]
+    return _loop(parts, name, "vector<int> v", "for (int x : v)", "in v", inputs)
 
 
-def over_range(draw: Draw, name: str) -> Function:
-    first = draw.pick(0, 1, 1, 2, 3)
+def over_range(parts: Parts, name: str) -> Function:
+    first = parts.draw.pick(0, 1, 1, 2, 3)
     inputs = [(str(n), list(range(first, n + 1))) for n in (0, 1, 2, 3, 4, 5)]
     head = f"for (int x = {first}; x <= n; x++)"
-    return _loop(draw, name, "int n", head, f"from {first} to n", inputs)
+    return _loop(parts, name, "int n", head, f"from {first} to n", inputs)
 
 
-def counting(draw: Draw, name: str) -> Function:
-    condition = None
-    while condition is None:
-        condition = _condition(draw)
+def counting(parts: Parts, name: str) -> Function:
+    condition = parts.some_condition()
     body = (
         f"{INDENT}int r = 0;\n{INDENT}for (int x : v) {{\n"
         f"{_guarded(condition, 'r++;', 2)}{INDENT}}}\n{INDENT}return r;\n"
@@ -171,7 +243,7 @@ def counting(draw: Draw, name: str) -> Function:
         body,
         [
             (f"vector<int>{_braces(v)}", str(sum(bool(condition.apply(x)) for x in v)))
-            for v in _vectors(draw)
+            for v in _vectors(parts.draw)
         ],
     )
 
@@ -179,12 +251,10 @@ def counting(draw: Draw, name: str) -> Function:
 _SAME = Part("same", "", "x", lambda x: x)
 
 
-def holding(draw: Draw, name: str) -> Function:
+def holding(parts: Parts, name: str) -> Function:
     """Whether all, or any, of the elements are such."""
-    condition = None
-    while condition is None:
-        condition = _condition(draw)
-    every = draw.chance(0.5)
+    condition = parts.some_condition()
+    every = parts.draw.chance(0.5)
     test = f"!({condition.code})" if every else condition.code
     on_hit, at_end = ("false", "true") if every else ("true", "false")
     body = (
@@ -199,14 +269,14 @@ def holding(draw: Draw, name: str) -> Function:
         body,
         [
             (f"vector<int>{_braces(v)}", str(judge(condition.apply(x) for x in v)).lower())
-            for v in _vectors(draw)
+            for v in _vectors(parts.draw)
         ],
     )
 
 
-def filtering(draw: Draw, name: str) -> Function:
+def filtering(parts: Parts, name: str) -> Function:
     """A vector of the elements that count, each changed."""
-    condition, change = _condition(draw), _change(draw)
+    condition, change = parts.condition(), parts.change()
     body = (
         f"{INDENT}vector<int> r;\n{INDENT}for (int x : v) {{\n"
         f"{_guarded(condition, f'r.push_back({change.code});', 2)}{INDENT}}}\n{INDENT}return r;\n"
@@ -220,12 +290,15 @@ def filtering(draw: Draw, name: str) -> Function:
         f"vector<int> {name}(vector<int> v)",
         f"a vector of the {_elements(condition, change, 'numbers in v')}",
         body,
-        [(f"vector<int>{_braces(v)}", f"vector<int>{_braces(kept(v))}") for v in _vectors(draw)],
+        [
+            (f"vector<int>{_braces(v)}", f"vector<int>{_braces(kept(v))}")
+            for v in _vectors(parts.draw)
+        ],
     )
 
 
-def over_digits(draw: Draw, name: str) -> Function:
-    aggregate, condition = draw.pick(*AGGREGATES[:3]), _condition(draw)
+def over_digits(parts: Parts, name: str) -> Function:
+    aggregate, condition = parts.draw.pick(*AGGREGATES[:3]), parts.condition()
     body = (
         f"{INDENT}int r = {aggregate.first};\n{INDENT}while (n > 0) {{\n"
         f"{INDENT * 2}int x = n % 10;\n{_guarded(condition, aggregate.statement('x'), 2)}"
@@ -243,7 +316,8 @@ def over_digits(draw: Draw, name: str) -> Function:
     )
 
 
-def over_letters(draw: Draw, name: str) -> Function:
+def over_letters(parts: Parts, name: str) -> Function:
+    draw = parts.draw
     letter, other = draw.rng.sample("abcdefghiklmnoprstuwy", 2)
     texts = ["", letter, "banana", "salt mill", f"{other}{letter}{letter}r", "wonderful day"]
     what = draw.pick("count", "drop", "replace", "double")
@@ -277,18 +351,14 @@ def over_letters(draw: Draw, name: str) -> Function:
     )
 
 
-def choosing(draw: Draw, name: str) -> Function:
+def choosing(parts: Parts, name: str) -> Function:
     """One of two changes of a number."""
-    condition, change, other = None, _change(draw), _change(draw)
-    while condition is None:
-        condition = _condition(draw)
+    change, other = parts.change(), parts.change()
+    condition = parts.some_condition()
     body = (
         f"{INDENT}if ({condition.code}) {{\n{INDENT * 2}return {change.code};\n{INDENT}}}\n"
         f"{INDENT}return {other.code};\n"
     )
-
-    def said(part: Part) -> str:
-        return f"x {part.said}".strip()
 
     def result(x: int) -> int:
         return change.apply(x) if condition.apply(x) else other.apply(x)
@@ -296,13 +366,41 @@ def choosing(draw: Draw, name: str) -> Function:
     return Function(
         f"choose {condition.kind} {change.kind} {other.kind}",
         f"int {name}(int x)",
-        f"{said(change)} if x is {condition.said}, else {said(other)}",
+        f"{_of_x(change)} if x is {condition.said}, else {_of_x(other)}",
         body,
         [(str(x), str(result(x))) for x in (*range(-3, 11), 24, 35)],
     )
 
 
-FORMS: tuple[Callable[[Draw, str], Function], ...] = (
+def choosing_of_three(parts: Parts, name: str) -> Function:
+    """One of three changes of a number, by two conditions in a row."""
+    changes = [parts.change() for _ in range(3)]
+    first, second = parts.some_condition(), parts.some_condition()
+    body = (
+        f"{INDENT}if ({first.code}) {{\n{INDENT * 2}return {changes[0].code};\n{INDENT}}}\n"
+        f"{INDENT}if ({second.code}) {{\n{INDENT * 2}return {changes[1].code};\n{INDENT}}}\n"
+        f"{INDENT}return {changes[2].code};\n"
+    )
+
+    def result(x: int) -> int:
+        which = 0 if first.apply(x) else 1 if second.apply(x) else 2
+        return changes[which].apply(x)
+
+    return Function(
+        f"choose {first.kind} {second.kind} {' '.join(change.kind for change in changes)}",
+        f"int {name}(int x)",
+        f"{_of_x(changes[0])} if x is {first.said}, else {_of_x(changes[1])} if x is "
+        f"{second.said}, else {_of_x(changes[2])}",
+        body,
+        [(str(x), str(result(x))) for x in (*range(-3, 11), 24, 35)],
+    )
+
+
+def _of_x(change: Part) -> str:
+    return f"x {change.said}".strip()
+
+
+PLAIN_FORMS: tuple[Callable[[Parts, str], Function], ...] = (
     over_vector,
     over_vector,
     over_range,
@@ -315,6 +413,11 @@ FORMS: tuple[Callable[[Draw, str], Function], ...] = (
     choosing,
     choosing,
 )
+
+FORMS = (*PLAIN_FORMS, choosing_of_three, choosing_of_three)
+JOINED = 0.5
+"""How often a condition or a change is joined of two, in the full task."""
+
 
 HEADERS = "#include <algorithm>\n#include <string>\n#include <vector>\nusing namespace std;\n"
 
@@ -335,9 +438,19 @@ def tests_of(name: str, calls: list[tuple[str, str]]) -> str:
 
 def cpp_sample(draw: Draw) -> Sample:
     """A one-line description; the answer is the function, ``tests`` the ``main`` that judges."""
+    return _sample(Parts(draw, JOINED), FORMS)
+
+
+def plain_cpp_sample(draw: Draw) -> Sample:
+    """A function of simple parts, to begin with."""
+    return _sample(Parts(draw, 0.0), PLAIN_FORMS)
+
+
+def _sample(parts: Parts, forms: tuple[Callable[[Parts, str], Function], ...]) -> Sample:
+    draw = parts.draw
     name = draw.within_split(lambda: draw.word(NAMES))
     while True:
-        function = draw.pick(*FORMS)(draw, name)
+        function = draw.pick(*forms)(parts, name)
         if split_of(function.combination) == draw.split:
             break
     return Sample(

@@ -210,7 +210,8 @@ def _group(draw: Draw, unseen: bool) -> tuple[str, str, Any, dict[str, Any]]:
     )
 
 
-def _record(draw: Draw, kind: str, unseen: bool) -> Record:
+def _told(draw: Draw, kind: str, unseen: bool) -> tuple[dict[str, Any], list[str]]:
+    """Some fields, and what a text says of each, in another order."""
     fields: dict[str, tuple[Any, dict[str, Any]]] = {}
     parts = []
     spoken: set[str] = {kind}
@@ -223,8 +224,12 @@ def _record(draw: Draw, kind: str, unseen: bool) -> Record:
         fields[key] = value, schema
         parts.append(part)
     draw.rng.shuffle(parts)
-    joint = draw.pick(", ", ", ", "; ")
-    told = joint.join(parts)
+    return fields, parts
+
+
+def _record(draw: Draw, kind: str, unseen: bool) -> Record:
+    fields, parts = _told(draw, kind, unseen)
+    told = draw.pick(", ", ", ", "; ").join(parts)
     text = draw.pick(
         f"A {kind}: {told}.",
         f"This {kind} has {told}.",
@@ -233,6 +238,21 @@ def _record(draw: Draw, kind: str, unseen: bool) -> Record:
         f"{told}, says the {kind} list.",
     )
     return Record(text, fields)
+
+
+LINKS = words("and at by for from gets has in keeps of on shows the to with")
+
+
+def _woven(draw: Draw, parts: list[str]) -> str:
+    """The parts as somebody tells them who keeps to no frame."""
+    text = ""
+    for part in parts:
+        link = f"{draw.pick(*LINKS)} " if draw.chance(0.4) else ""
+        if not text or draw.chance(0.2):
+            text += f"{'. ' if text else ''}{(link + part)[0].upper()}{(link + part)[1:]}"
+        else:
+            text += draw.pick(", ", ", ", "; ", " ") + link + part
+    return f"{text}."
 
 
 def _asked(draw: Draw, kind: str, record: Record, keys: list[str]) -> Sample:
@@ -257,6 +277,14 @@ def composed_sample(draw: Draw) -> Sample:
     record = _record(draw, kind, unseen=False)
     keys = draw.some(list(record.fields), min(2, len(record.fields)), len(record.fields))
     return _asked(draw, kind, record, keys)
+
+
+def woven_sample(draw: Draw) -> Sample:
+    """Practice for types whose texts are unlike those of ``composed_sample``."""
+    kind = draw.word(KINDS)
+    fields, parts = _told(draw, kind, unseen=False)
+    keys = draw.some(list(fields), min(2, len(fields)), len(fields))
+    return _asked(draw, kind, Record(_woven(draw, parts), fields), keys)
 
 
 # --- types that training never sees ----------------------------------------------------
