@@ -120,6 +120,7 @@ class Parts:
         return _joined_change(self.draw) if self._joins() else _change(self.draw)
 
     def _joins(self) -> bool:
+        # Where nothing is joined, nothing is drawn: plain functions are those of a plain draw.
         return self.joined > 0 and self.draw.chance(self.joined)
 
 
