@@ -63,6 +63,7 @@ class PaperBenchmark:
         self.samples = samples
         self.temperature = temperature
         self.servers_at_once = servers_at_once
+        self._scores: dict[tuple[str, str], tuple[bool, bool | None]] = {}
 
     def groups(self) -> Iterator[list[Variant]]:
         """Variants whose servers can be up at the same time, so that they take turns."""
@@ -119,7 +120,7 @@ class PaperBenchmark:
         body = sample.task.body(model, sample.variant.strategy, self.temperature, sample.number)
         reply = client.ask(body)
         syntactic, functional = (
-            (False, False) if reply.error is not None else sample.task.score(reply.text)
+            (False, False) if reply.error is not None else self._score(sample.task, reply.text)
         )
         return {
             "variant": sample.variant.name,
@@ -135,6 +136,13 @@ class PaperBenchmark:
             "syntactic": syntactic,
             "functional": functional,
         }
+
+    def _score(self, task: Task, text: str) -> tuple[bool, bool | None]:
+        # Variants give the same answers again and again, and a C++ program takes longer to
+        # compile than to be written.
+        if (task.name, text) not in self._scores:
+            self._scores[task.name, text] = task.score(text)
+        return self._scores[task.name, text]
 
 
 # --- summary ------------------------------------------------------------------------------

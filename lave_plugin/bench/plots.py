@@ -67,7 +67,7 @@ def _throughput(results: Results, folder: Path) -> Path:
         axis.set_ylim(bottom=0)
         axis.set_xlabel("requests in flight")
     axes[0][0].set_ylabel("output tokens/s")
-    axes[0][-1].legend(frameon=False)
+    axes[0][-1].legend(frameon=False, loc="lower right")
     return save(figure, folder, results.path.stem)
 
 
@@ -80,7 +80,7 @@ def _share(results: Results, folder: Path) -> Path:
         found = serve.verification_by_rows(results, mix=mix)
         if found:
             axis.plot(list(found), list(found.values()), marker="o", label=mix)
-            axis.legend(frameon=False)
+            axis.legend(frameon=False, loc="upper left")
     axis.set_xlabel("constrained rows in the step")
     axis.set_ylabel("verification, ms a step")
     axis.set_ylim(bottom=0)

@@ -29,6 +29,9 @@ MAX_DEMO_TOKENS = 128
 OF_THE_PAPER = ("record", "cpp", "smiles")
 """The demo's tasks of the three types that the paper has."""
 
+OF_THE_DEMO = ("record", "composed", "unseen", "json call", "python call", "cpp", "smiles", "sql")
+"""All of them that have a grammar worth the name."""
+
 
 class NoSuchTasks(ValueError):
     """The data are not there, or not in a form that is known; the message says which is."""

@@ -86,6 +86,7 @@ THRESHOLDS = (0.5, 0.7, 0.85, 0.95, 1.0)
 
 TABLES: dict[str, tuple[Variant, ...]] = {
     "main": PAPER,
+    "tasks": (Variant("none", "none", paper="no constraint"), Variant("lave", paper="ours")),
     "ablation": ABLATION,
     "threshold": tuple(
         Variant(f"{strategy}, threshold {value}", strategy, threshold=value, at=value)
@@ -95,7 +96,8 @@ TABLES: dict[str, tuple[Variant, ...]] = {
     "attempts": _swept("attempts", (1, 2, 5, 10, 20)),
     "samples": _swept("samples", (1, 3, 10, 30), lookahead="sampled"),
 }
-"""By name: the papers' main table, the ablation, and sweeps over the threshold, tau and N."""
+"""By name: the papers' main table, what a constraint does to each task of the demo, the ablation,
+and sweeps over the threshold, tau and N."""
 
 IN_PROCESS = ("steps", "feasibility")
 """Tables without variants of a server: they take the shipped model's probabilities, which no server

@@ -212,7 +212,7 @@ def _off_note(folder: Path) -> str:
 @app.command()
 def paper(
     table: Annotated[
-        TableName, typer.Option(help="The main one, the ablation, or a sweep.")
+        TableName, typer.Option(help="The main one, one of all tasks, the ablation, a sweep.")
     ] = TableName.main,
     data: Annotated[
         Path | None,
@@ -225,7 +225,7 @@ def paper(
         list[str] | None,
         typer.Option(
             help="Which of the demo's tasks: unseen, sql, 'json call' and others. Default: record, "
-            "cpp, smiles.",
+            "cpp, smiles; of the table tasks all.",
             show_default=False,
         ),
     ] = None,
@@ -242,11 +242,12 @@ def paper(
         typer.Option(
             "--tasks",
             min=1,
-            help="Of each kind. Default: 8; of a sweep 15; of steps and feasibility 40.",
+            help="Of each kind. Default: 4; of tasks 60; of a sweep 15; of steps and feasibility "
+            "40.",
         ),
     ] = None,
     samples: Annotated[
-        int | None, typer.Option(min=1, help="Of each task. Default: 10; of a sweep 1.")
+        int | None, typer.Option(min=1, help="Of each task. Default: 10 in main, else 1.")
     ] = None,
     temperature: Annotated[float, typer.Option(min=0, help="As in the papers.")] = TEMPERATURE,
     seed: int = 0,
@@ -263,8 +264,9 @@ def paper(
     if table in IN_PROCESS:
         count = count or (3 if quick else 40)
         return _in_process(table, model, count, seed, json_file, afresh)
-    usual = {"main": (8, 10)}.get(table, (15, 1)) if not quick else (3, 1)
+    usual = {"main": (4, 10), "tasks": (60, 1)}.get(table, (15, 1)) if not quick else (3, 1)
     count, samples = count or usual[0], samples or usual[1]
+    demo_task = demo_task or (tasks.OF_THE_DEMO if table == "tasks" else tasks.OF_THE_PAPER)
     variants = TABLES[table]
     left_out = [v.name for v in variants if base_url and v.server != Variant("").server]
     variants = [variant for variant in variants if variant.name not in left_out]
@@ -277,12 +279,12 @@ def paper(
         wanted = (
             tasks.from_files(data, count, grammars)
             if data
-            else tasks.shipped(count, seed, demo_task or tasks.OF_THE_PAPER)
+            else tasks.shipped(count, seed, demo_task)
         )
         options = {
             "table": str(table),
             "model": _model_name(model, base_url, api_key),
-            "data": data.name if data else ", ".join(demo_task or tasks.OF_THE_PAPER),
+            "data": data.name if data else ", ".join(demo_task),
             "tasks": len(wanted),
             "samples": samples,
             "temperature": temperature,

@@ -1,6 +1,7 @@
 """``lave bench paper`` on a scripted server: variants, scores, and what needs a server."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -104,6 +105,21 @@ def test_scores_by_k_are_of_all_samples(results, opened):
     assert rows["lave"]["functional"] == {1: 100.0, 3: 100.0}
     assert len(rows["lave"]["ratio"]) == 3
     assert rows["none"]["ratio"] == (1.0, 1.0, 1.0)
+
+
+def test_each_answer_to_a_task_is_judged_once(results, opened):
+    judged = []
+
+    def watched(task):
+        def judge(text):
+            judged.append((task.name, text))
+            return task.is_functional(text)
+
+        return replace(task, is_functional=judge)
+
+    found = results("paper", table="main")
+    PaperBenchmark(VARIANTS[:3], [watched(task) for task in TASKS], 4).run(found, opened)
+    assert len(found) > len(judged) == len(set(judged)) == 2 * len(TASKS)  # right, and with a "}"
 
 
 def test_the_shipped_models_tasks_are_scored_by_value():
