@@ -114,6 +114,7 @@ def _scores(results: Results, folder: Path) -> Path:
         times.barh(places, [row["seconds"] for row in mine], color=COLOURS["off"])
         times.set_yticks(places, [""] * len(mine))
         times.invert_yaxis()
+        times.locator_params(axis="x", nbins=5)
         times.set_xlabel("mean seconds an answer")
     return save(figure, folder, results.path.stem)
 

@@ -19,6 +19,7 @@ HEAD = """\
 Made from the JSON files of `lave bench` by `lave bench report`; don't edit it. Each section
 names the command that measures it again. Figures of ours are of one machine and, unless another
 is named, of the tiny model that ships on a CPU: ratios within one run carry over, times don't.
+The command draws each plot as PNG too, beside the SVG of this page.
 """
 
 COMMANDS = {
@@ -104,7 +105,7 @@ def _section(results: Results, page: Path) -> Iterator[str]:
     if plots.can_plot() and len(results):
         for path in plots.plot(results, page.parent / "plots"):
             relative = Path(os.path.relpath(path, page.parent)).as_posix()
-            yield f"![{path.stem}]({relative}) ([PNG]({relative.removesuffix('svg')}png))\n"
+            yield f"![{path.stem}]({relative})\n"
     for shown in tables_of(results):
         yield _titled(shown)
     table = results.options.get("table")

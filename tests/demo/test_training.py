@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from lave_plugin.demo.records import Sample
 from lave_plugin.demo.shipped import CHECKPOINT, algorithm_config
@@ -14,6 +15,7 @@ from lave_plugin.demo.training import train
 from lave_plugin.demo.training.constraints import Constraints
 from lave_plugin.demo.training.evaluate import Score, answers, decode, score_of
 from lave_plugin.demo.training.model import (
+    NEVER_SAID,
     ModelSize,
     TinyDLLM,
     block_causal,
@@ -211,6 +213,13 @@ def test_the_checkpoint_is_small_and_says_what_the_engine_must_know():
     assert config["mask_token_id"] == MASK_ID
     assert algorithm_config() == {"block_size": config["block_size"], "threshold": 0.7}
     assert config["tie_word_embeddings"] is False
+
+
+def test_the_head_does_not_know_what_no_answer_has():
+    weights = load_file(CHECKPOINT / "model.safetensors")
+    head, embedding = weights["lm_head.weight"], weights["model.embed_tokens.weight"]
+    assert ((head != embedding).any(1).nonzero().flatten() == torch.tensor(NEVER_SAID)).all()
+    assert not head[NEVER_SAID].any()
 
 
 def score_at(checkpoint, samples: list[Sample], threshold: float) -> Score:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import random
+import time
 
 import pytest
+import requests
 from client import faults, generate, generate_all, post
 from mixed_requests import CONSTRAINTS, mixed_requests
 
@@ -51,6 +54,26 @@ def test_200_mixed_requests_on_random_weights(lave_server, report):
         f"200 mixed requests on random weights: 100 % valid under the constraint, "
         f"{100 - len(faults(wanted[:40], free)) / 0.4:.1f} % without (of 40)"
     )
+
+
+def test_the_shipped_model_ends_what_makes_no_sense_to_it_and_then_rests(shipped_server):
+    """SGLang fills a mask with the mask if the model likes that best, and so for ever; its own
+    health check begins with a token that no prompt begins with."""
+    url = shipped_server.url
+    rng = random.Random(0)
+    prompts = [[0], [3], [0, 3] * 5, *([rng.randrange(1536) for _ in range(20)] for _ in range(29))]
+    parameters = {"temperature": 0, "max_new_tokens": 24, "ignore_eos": True}
+    asked = [{"input_ids": ids, "sampling_params": parameters} for ids in prompts]
+    assert [answer.tokens for answer in generate_all(url, asked, 8)] == [24] * len(asked)
+    made = steps_made(url)
+    time.sleep(1)
+    assert steps_made(url) == made > 0
+
+
+def steps_made(url: str) -> int:
+    info = requests.get(f"{url}/server_info", timeout=60).json()
+    times = info["internal_states"][0]["lave"]["step_times"]
+    return sum(entry["total"]["steps"] for entry in times)
 
 
 @pytest.mark.parametrize("name", [constraint.name for constraint in CONSTRAINTS])

@@ -59,6 +59,7 @@ NOT_RUN = {
     "python benchmarks/tree_sampler.py": "minutes",
     "python benchmarks/memory.py": "half a minute",
     "python benchmarks/soak.py": "an hour, and a model",
+    "python benchmarks/forced_tokens.py": "minutes",
     "python benchmarks/tiny_dllm.py": "minutes",
     "python -m lave_plugin.demo.training.train": "hours; tests/demo/test_training.py",
     "python -m lave_plugin.demo.training.evaluate": "minutes; tests/demo/test_training.py",

@@ -17,12 +17,22 @@ import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from lave_plugin.demo.training.tokenizer import END_ID, MASK_ID, PAD_ID, VOCABULARY_SIZE
+from lave_plugin.demo.training.tokenizer import (
+    END_ID,
+    MASK_ID,
+    PAD_ID,
+    START_ID,
+    VOCABULARY_SIZE,
+)
 
 NORM_EPSILON = 1e-6
 ROPE_THETA = 10000.0
 # Longest sequence that training or evaluation lays out.
 MAX_POSITIONS = 512
+NEVER_SAID = [PAD_ID, START_ID, MASK_ID]
+"""No answer has these, so nothing teaches the model not to say them. Where it is lost it may like
+the mask best, and SGLang would fill the mask with the mask for ever. In a checkpoint they score 0.
+"""
 
 
 @dataclass(frozen=True)
@@ -182,7 +192,9 @@ def save_checkpoint(model: TinyDLLM, directory: Path, dtype: torch.dtype = torch
     """Write model.safetensors, config.json and generation_config.json for SGLang's SDAR."""
     size = model.size
     weights = dict(model.state_dict())
-    weights["lm_head.weight"] = weights["model.embed_tokens.weight"]
+    head = weights["model.embed_tokens.weight"].clone()
+    head[NEVER_SAID] = 0.0
+    weights["lm_head.weight"] = head
     save_file(
         {name: weight.to("cpu", dtype).clone().contiguous() for name, weight in weights.items()},
         directory / "model.safetensors",
