@@ -12,8 +12,8 @@ Replay: the simulated dLLM of `lave bench replay` (lave_plugin/bench/replay/benc
 the columns are), six answers of each task at accuracies of 0.5 and 0.9 and ample budgets; here the
 strategies' other forms stand as well. `ms` is a row's part of a step without the model.
 
-On two cores that have nothing else to do it takes four minutes or five, most of it for C++ in
-replay; `--quick` (eight prompts; two answers at 0.5, no C++) less than 50 s.
+On two cores that have nothing else to do the engine's half takes two minutes and the replay more
+than six, most of it for C++; `--quick` (eight prompts; two answers at 0.5, no C++) less than 50 s.
 
 An answer fails for one reason: `cut` at its budget, or what its judge says of it.
 """
