@@ -156,10 +156,9 @@ def test_a_vocabulary_that_is_none_is_refused(tmp_path):
     file = tmp_path / "words.tiktoken"
     file.write_text("one two three\n")
     result = CliRunner().invoke(app, ["bench", "verify", "--vocabulary", str(file)])
-    assert (result.exit_code, f"--vocabulary {file}" in result.output.replace("\n", "")) == (
-        2,
-        True,
-    )
+    # Lines are broken where the path happens to reach the margin.
+    assert f"--vocabulary{file}" in "".join(result.output.split())
+    assert result.exit_code == 2
 
 
 @pytest.mark.parametrize("masked", [0.2, 0.5])
