@@ -36,7 +36,8 @@ def doctor(
 ) -> None:
     """Check the installation, or a running server, with five requests.
 
-    Ends with status 1 if something is at fault, 0 if not.
+    It also looks whether the server rests while nothing is asked of it. Ends with status 1 if
+    something is at fault, 0 if not.
     """
     console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
     if url is not None:

@@ -25,15 +25,19 @@ LAVE = {"version": "9", "dllm_algorithm": "LowConfidence", "internal_states": [{
 
 @pytest.fixture
 def pretend():
-    """``pretend(info, answers)``: the URL of a server that knows only these."""
+    """``pretend(info, answers)``: the URL of a server that knows only these.
+
+    A list of infos is told one after the other.
+    """
     servers = []
 
-    def pretend(info: dict, answers: dict[str, str | tuple[int, str]]) -> str:
+    def pretend(info: dict | list[dict], answers: dict[str, str | tuple[int, str]]) -> str:
         fields = [constraint for _, constraint, _ in diagnosis.SELF_TEST]
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
-                self.reply(200, info)
+                told = info.pop(0) if isinstance(info, list) else info
+                self.reply(200, told)
 
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -69,10 +73,26 @@ def doctor(*arguments: str):
     return result.exit_code, " ".join(result.output.split())
 
 
-def test_a_server_that_is_well(pretend):
+def test_a_server_that_is_well(pretend, monkeypatch):
+    monkeypatch.setattr(diagnosis, "REST_SECONDS", 0)
     status, output = doctor("--url", pretend(LAVE, WELL) + "/")
     assert status == 0
-    assert output.endswith("6 checks: 0 at fault, 0 to look at")
+    assert output.endswith("7 checks: 0 at fault, 0 to look at")
+
+
+@pytest.mark.parametrize(("made", "warnings"), [(0, 0), (180, 1)])
+def test_a_server_that_steps_while_nothing_is_asked_of_it(pretend, monkeypatch, made, warnings):
+    monkeypatch.setattr(diagnosis, "REST_SECONDS", 0)
+
+    def after(*steps: int) -> dict:
+        times = [{"rows": rows, "total": {"steps": count}} for rows, count in enumerate(steps, 1)]
+        return LAVE | {"internal_states": [{"lave": {"step_times": times}}]}
+
+    infos = [after(1, 0), after(50, 7), after(50 + made, 7)]
+    status, output = doctor("--url", pretend(infos, WELL))
+    assert status == 0
+    assert output.endswith(f"7 checks: 0 at fault, {warnings} to look at")
+    assert (f"{made} steps in" in output) == bool(made)
 
 
 SICK = {
@@ -85,7 +105,8 @@ SICK = {
 
 
 @pytest.mark.parametrize("name", SICK)
-def test_a_server_that_is_not(pretend, name):
+def test_a_server_that_is_not(pretend, monkeypatch, name):
+    monkeypatch.setattr(diagnosis, "REST_SECONDS", 0)
     info, answers, sentence = SICK[name]
     status, output = doctor("--url", pretend(info, WELL | answers))
     assert status == 1

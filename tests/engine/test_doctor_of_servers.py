@@ -17,7 +17,7 @@ pytestmark = pytest.mark.engine
 def test_a_running_server(lave_server):
     result = CliRunner().invoke(app, ["doctor", "--url", lave_server.url])
     assert result.exit_code == 0, result.output
-    assert result.output.count("✔") == 1 + len(diagnosis.SELF_TEST)
+    assert result.output.count("✔") == 2 + len(diagnosis.SELF_TEST)
 
 
 def test_the_hooks_stand_here():

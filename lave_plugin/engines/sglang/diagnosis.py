@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
@@ -26,6 +27,8 @@ PLUGIN_GROUP = "sglang.srt.plugins"
 PACKAGES = ("sglang", "xgrammar", "torch", "transformers")
 HOOKS_SECONDS = 120
 REQUEST_SECONDS = 60
+REST_SECONDS = 2
+"""How long a server is watched to see whether it steps when nothing is asked of it."""
 
 
 class Finding(NamedTuple):
@@ -220,14 +223,12 @@ SELF_TEST: tuple[tuple[str, dict[str, str], checks.Check], ...] = (
 
 
 def server(url: str, api_key: str | None = None) -> Iterator[Finding]:
-    """Whether the server at ``url`` runs the plugin, and five requests to it."""
+    """Whether the server at ``url`` runs the plugin, five requests to it, whether it rests then."""
     session = requests.Session()
     if api_key:
         session.headers["Authorization"] = f"Bearer {api_key}"
     try:
-        response = session.get(f"{url}/server_info", timeout=REQUEST_SECONDS)
-        response.raise_for_status()
-        info = response.json()
+        info = _server_info(session, url)
     except (requests.RequestException, ValueError) as error:
         yield Finding(
             "fault",
@@ -249,6 +250,45 @@ def server(url: str, api_key: str | None = None) -> Iterator[Finding]:
     yield Finding("ok", "server", f"{url}: SGLang {info.get('version', '?')}, {algorithm}")
     for name, constraint, check in SELF_TEST:
         yield _request(session, url, name, constraint, check)
+    yield _rest(session, url)
+
+
+def _server_info(session: requests.Session, url: str) -> dict[str, Any]:
+    response = session.get(f"{url}/server_info", timeout=REQUEST_SECONDS)
+    response.raise_for_status()
+    return response.json()
+
+
+def _rest(session: requests.Session, url: str) -> Finding:
+    """Whether the server makes steps while nothing is asked of it here.
+
+    Where the model likes the mask best, SGLang fills the mask with the mask, and a request
+    without a constraint, such as its own health check, never ends (``patches/0006``).
+    """
+
+    def steps() -> int:
+        entries = (
+            entry
+            for state in _server_info(session, url)["internal_states"]
+            for entry in state["lave"].get("step_times", [])
+        )
+        return sum(entry["total"]["steps"] for entry in entries)
+
+    try:
+        before = steps()
+        time.sleep(REST_SECONDS)
+        made = steps() - before
+    except (requests.RequestException, ValueError, KeyError) as error:
+        return Finding("fault", "rest", f"no answer: {error}", "See the server's log.")
+    if made:
+        return Finding(
+            "warning",
+            "rest",
+            f"{made} steps in {REST_SECONDS} s in which nothing was asked of it here",
+            "If nobody else uses it, a request there never ends, for the model fills the mask with "
+            "the mask: patches/0006 helps, or a model that does not.",
+        )
+    return Finding("ok", "rest", f"no step in {REST_SECONDS} s in which nothing was asked")
 
 
 def _request(
