@@ -6,6 +6,7 @@ meet them all.
 """
 
 import random
+from collections.abc import Sequence
 
 
 def words(text: str) -> list[str]:
@@ -43,17 +44,27 @@ ENDINGS = words(
     "let ling ly man ment mer more most ness ock oid old om on or ory ose ot our ous ow s ship "
     "sion some son stone ster t ter th tle tor try ty ual ud ue ular um unt ure us ute y"
 )
+MORE_ENDINGS = words(
+    "ables ack ails airs ament amps ange ants ape arch ards arm ars atch ates aves awl ax ays "
+    "eal eam eard easts ected eels eet eld ells elt empt ench ends ener ense eon eps ept ersed "
+    "ert ests ets ette geon ich ick ient igeon ight ils ims ince inch ined ings inks ints ipped "
+    "irl ised isk isted its ived ixes izon ket oard oat ocks oids oke olds ollow olt omes oop "
+    "oots ords orm orth osts otted oud ought ounds owers oxes ubs uct udge uff ugs ulk ument "
+    "umn ump umpet unch unds unks urb urn urst usk usts uts utton wich yers"
+)
+"""Such as no frequent English ending is, but words end in them all the same."""
+
 LENGTHS = range(4, 11)
 
 
-def coin(rng: random.Random) -> str:
+def coin(rng: random.Random, endings: Sequence[str] = ENDINGS) -> str:
     """One word of four to ten small letters."""
     while True:
         parts = [rng.choice(STEMS)]
         if rng.random() < 0.4:
             parts.insert(0, rng.choice(PREFIXES))
         if len(parts) == 1 or rng.random() < 0.6:
-            parts.append(rng.choice(STEMS if rng.random() < 0.15 else ENDINGS))
+            parts.append(rng.choice(STEMS if rng.random() < 0.15 else endings))
         word = "".join(parts)
         if len(word) in LENGTHS:
             return word

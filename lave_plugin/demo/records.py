@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lave_plugin.demo.coined import coin, words
+from lave_plugin.demo.coined import ENDINGS, coin, words
 
 Split = Literal["train", "held-out"]
 
@@ -140,6 +140,7 @@ class Draw:
 
     barred: words that it must not coin.
     coined_share: how often it coins a word in training instead of taking a listed one.
+    endings: of the words that it coins.
     """
 
     def __init__(
@@ -148,11 +149,13 @@ class Draw:
         split: Split,
         barred: frozenset[str] = frozenset(),
         coined_share: float = 0.5,
+        endings: Sequence[str] = ENDINGS,
     ):
         self.rng = rng
         self.split = split
         self.barred = barred | RESERVED
         self.coined_share = coined_share
+        self.endings = endings
 
     def within_split(self, make: Callable[[], str]) -> str:
         """Call ``make`` until its text belongs to this split."""
@@ -177,7 +180,7 @@ class Draw:
 
     def coined(self) -> str:
         """A word of small letters that is barred by nobody (see ``coined.coin``)."""
-        while (word := coin(self.rng)) in self.barred:
+        while (word := coin(self.rng, self.endings)) in self.barred:
             pass
         return word
 

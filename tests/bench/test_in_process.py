@@ -60,7 +60,7 @@ def test_without_a_constraint_one_token_a_step_is_what_the_evaluation_decodes(mo
 
 def test_few_steps_leave_constrained_answers_valid(model, tmp_path):
     results = Results.open(tmp_path / "paper-steps.json", "steps", {"table": "steps"})
-    benchmark = steps.StepsBenchmark(model, 3, 0)
+    benchmark = steps.StepsBenchmark(model, 3, 1)
     benchmark.run(results)
     assert benchmark.is_complete(results)
     rows = {(row["mode"], row["T"]): row for row in steps.summary(results)}

@@ -8,9 +8,10 @@ it was.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from lave_plugin.demo.coined import ENDINGS, MORE_ENDINGS
 from lave_plugin.demo.records import (
     Draw,
     Sample,
@@ -58,10 +59,12 @@ class Lesson:
 
     shares: how often it shows each task; ``copy`` has a share of its own, ``unseen`` has none.
     coined_share: how often it coins a word instead of taking a listed one.
+    endings: of the words that it coins.
     """
 
     shares: Mapping[str, float]
     coined_share: float
+    endings: Sequence[str] = tuple(ENDINGS)
 
 
 FIRST_LESSON = Lesson(
@@ -80,18 +83,19 @@ FIRST_LESSON = Lesson(
 )
 LAST_LESSON = Lesson(
     {
-        "record": 0.08,
+        "record": 0.05,
         "composed": 0.2,
-        "woven": 0.18,
+        "woven": 0.24,
         "json call": 0.1,
-        "python call": 0.12,
-        "cpp": 0.14,
-        "smiles": 0.08,
+        "python call": 0.17,
+        "cpp": 0.1,
+        "smiles": 0.06,
         "sql": 0.06,
-        "expression": 0.02,
-        "field": 0.02,
+        "expression": 0.01,
+        "field": 0.01,
     },
-    coined_share=0.8,
+    coined_share=0.85,
+    endings=(*ENDINGS, *MORE_ENDINGS),
 )
 
 
@@ -108,7 +112,7 @@ def training_samples(
 ) -> list[Sample]:
     """The ``group``-th samples of the training stream; ``copy_share`` of them are to copy."""
     rng = random.Random(f"train {seed} {group}")
-    draw = Draw(rng, "train", UNSEEN_WORDS, lesson.coined_share)
+    draw = Draw(rng, "train", UNSEEN_WORDS, lesson.coined_share, lesson.endings)
     tasks = rng.choices(list(lesson.shares), list(lesson.shares.values()), k=count)
     return [drawn(draw, "copy" if draw.chance(copy_share) else task) for task in tasks]
 

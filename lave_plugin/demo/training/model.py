@@ -33,6 +33,10 @@ NEVER_SAID = [PAD_ID, START_ID, MASK_ID]
 """No answer has these, so nothing teaches the model not to say them. Where it is lost it may like
 the mask best, and SGLang would fill the mask with the mask for ever. In a checkpoint they score 0.
 """
+SOFTENING = 1.2
+"""What a checkpoint's logits are divided by. A model that is as sure as it is right of each masked
+token is too sure of several: they are committed at once, and not one of them has seen the others.
+"""
 
 
 @dataclass(frozen=True)
@@ -188,13 +192,23 @@ def block_causal(length: int, block_size: int) -> Tensor:
     return (block[None, :] <= block[:, None])[None]
 
 
-def save_checkpoint(model: TinyDLLM, directory: Path, dtype: torch.dtype = torch.float16) -> None:
-    """Write model.safetensors, config.json and generation_config.json for SGLang's SDAR."""
+def save_checkpoint(
+    model: TinyDLLM,
+    directory: Path,
+    dtype: torch.dtype = torch.float16,
+    softening: float = SOFTENING,
+) -> None:
+    """Write model.safetensors, config.json and generation_config.json for SGLang's SDAR.
+
+    The logits of what is written are the model's divided by ``softening``, which the gain of the
+    last norm brings about, and 0 for ``NEVER_SAID``.
+    """
     size = model.size
     weights = dict(model.state_dict())
     head = weights["model.embed_tokens.weight"].clone()
     head[NEVER_SAID] = 0.0
     weights["lm_head.weight"] = head
+    weights["model.norm.weight"] = weights["model.norm.weight"] / softening
     save_file(
         {name: weight.to("cpu", dtype).clone().contiguous() for name, weight in weights.items()},
         directory / "model.safetensors",

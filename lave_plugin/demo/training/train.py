@@ -11,7 +11,7 @@ to its left, where copying is easiest to learn. Later they are few.
 
 A run has two lessons. The first takes nine steps of eleven, and its learning rate falls to
 nothing. The last begins at a third of the full rate with what the first leaves weak: harder
-C++, texts in no frame, and words that are coined four times in five.
+C++, texts in no frame, and words that are coined six times in seven, with rarer endings too.
 
 Run::
 
