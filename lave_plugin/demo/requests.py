@@ -61,14 +61,31 @@ def record(**properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def call(tool: str, **arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of a call of this tool."""
+    return record(name={"enum": [tool]}, arguments=record(**arguments))
+
+
 STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
+BOOLEAN = {"type": "boolean"}
 DATE = {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
 GENRE = {"enum": ["action", "crime", "family", "fantasy", "musical", "mystery", "war"]}
 
 CONCERT = record(title=STRING, date=DATE, seats=INTEGER)
 FILM = record(director=STRING, genres={"type": "array", "items": {"type": "string", **GENRE}})
 BOOK = record(author=STRING, year=INTEGER, pages=INTEGER)
-ROUTE = record(train=STRING, hours=NUMBER)
+TABLE_OR_ALBUM = {
+    "anyOf": [
+        call("open_table", again=BOOLEAN, town=STRING, friend=STRING),
+        call("pay_album", title=STRING),
+    ]
+}
+GUEST_OR_MENU = {
+    "anyOf": [
+        call("share_guest", amount=INTEGER, quick=BOOLEAN),
+        call("pay_menu", weight=NUMBER, code=STRING),
+    ]
+}
 
 # One language twice: as the engine reads it, and as lark does.
 EXPRESSION_EBNF = """\
@@ -94,7 +111,7 @@ def response_format(name: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def structural_tag(begin: str, schema: dict[str, Any], end: str) -> str:
-    content = {"type": "json_schema", "json_schema": schema}
+    content = {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": 1}
     tag = {"type": "tag", "begin": begin, "content": content, "end": end}
     return json.dumps({"type": "structural_tag", "format": tag})
 
@@ -130,6 +147,14 @@ REQUESTS = (
         "Write the booking as JSON with keys hotel, arrival, nights.",
         {"response_format": {"type": "json_object"}},
         checks.json_object,
+    ),
+    DemoRequest(
+        "response_format: json_schema",
+        "chat",
+        "Tools [open_table(again:bool,town,friend),pay_album(title)]. Call as JSON: "
+        "Open the table with town Salem, again no and friend Solal.",
+        response_format("call", TABLE_OR_ALBUM),
+        checks.json_schema(TABLE_OR_ALBUM),
     ),
     DemoRequest(
         "extra_body: regex",
@@ -171,10 +196,10 @@ REQUESTS = (
     DemoRequest(
         "structural_tag",
         "generate",
-        "JSON of this route, keys train, hours. "
-        "Train G21 calls at Vakel at 352 km and needs 7.2 hours.",
-        {"structural_tag": structural_tag("<route>", ROUTE, "</route>")},
-        checks.between("<route>", checks.json_schema(ROUTE), "</route>"),
+        "Tools [share_guest(amount:int,quick:bool),pay_menu(weight:number,code)]. "
+        "Call as JSON: For quick yes and amount 32, share that guest.",
+        {"structural_tag": structural_tag("<tool_call>", GUEST_OR_MENU, "</tool_call>")},
+        checks.between("<tool_call>", checks.json_schema(GUEST_OR_MENU), "</tool_call>"),
     ),
     DemoRequest(
         "custom_params: grammar sql",

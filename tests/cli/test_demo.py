@@ -73,12 +73,13 @@ RIGHT = [
     '{"title": "Wandering Tide", "date": "2001-03-24", "seats": 8082}',
     '{"director": "Ursula Marmonfen", "genres": ["musical", "war"]}',
     '{"hotel": "Hotel Daro", "arrival": "2036-10-07", "nights": 7}',
+    '{"name": "open_table", "arguments": {"again": false, "town": "Salem", "friend": "Solal"}}',
     "2033-12-17",
     "11 / n * (m - 4)",
     '{"author": "Goilmar Urban", "year": 2015, "pages": 460}',
     "133.03",
     "(97 + b) / a",
-    '<route>{"train": "G21", "hours": 7.2}</route>',
+    '<tool_call>{"name": "share_guest", "arguments": {"amount": 32, "quick": true}}</tool_call>',
     "SELECT SUM(price) FROM rooms WHERE price >= 29",
     "CCC(OC)CC(N)C",
     "int figure(int x) {\n  if (x % 2 == 0) {\n    return 6 - x;\n  }\n  return 9 - x;\n}",
@@ -143,7 +144,7 @@ def test_it_shows_both_answers_and_ends_with_the_counts(run):
     assert result.exit_code == 0, result.output
     assert result.output.count("✔ valid") == result.output.count("✘ invalid") == len(REQUESTS)
     last = result.output.strip().splitlines()[-1]
-    assert last.startswith("without constraint 0 of 12 valid in 6.0 s; with LAVE 12 of 12 valid in")
+    assert last.startswith("without constraint 0 of 13 valid in 6.5 s; with LAVE 13 of 13 valid in")
     assert NoEngine.options["constrained_decoding"] == "lave"
     assert NoEngine.options["algorithm_config"] == {"block_size": 8, "threshold": 0.7}
     assert NoEngine.stopped
