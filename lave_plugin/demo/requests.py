@@ -1,8 +1,9 @@
 """The requests of ``lave demo``: one row for each way to say a constraint.
 
-The prompts are of the kind that the shipped model was trained on, and none of them is in
-its training data (``tasks.held_out`` wrote them). The constraints are as a client sends
-them; the checks (``checks``) know nothing of the engine.
+The prompts are of the kind that the shipped model was trained on, and none of them is in its
+training data (``tasks.held_out`` wrote them). About half were chosen because the model fails
+there by itself; how often it does is for ``lave bench paper --table tasks`` to say. The
+constraints are as a client sends them; the checks (``checks``) know nothing of the engine.
 """
 
 import json
@@ -69,11 +70,12 @@ def call(tool: str, **arguments: Mapping[str, Any]) -> dict[str, Any]:
 STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
 BOOLEAN = {"type": "boolean"}
 DATE = {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
-GENRE = {"enum": ["action", "crime", "family", "fantasy", "musical", "mystery", "war"]}
 
 CONCERT = record(title=STRING, date=DATE, seats=INTEGER)
-FILM = record(director=STRING, genres={"type": "array", "items": {"type": "string", **GENRE}})
-BOOK = record(author=STRING, year=INTEGER, pages=INTEGER)
+RECIPE = record(dish=STRING, serves=INTEGER, ingredients={"type": "array", "items": STRING})
+PARCEL = record(
+    parcel=STRING, receiver=STRING, size=record(width=INTEGER, height=INTEGER), weight=NUMBER
+)
 TABLE_OR_ALBUM = {
     "anyOf": [
         call("open_table", again=BOOLEAN, town=STRING, friend=STRING),
@@ -135,16 +137,16 @@ REQUESTS = (
     DemoRequest(
         "response_format: json_schema",
         "chat",
-        "JSON of this film, keys director, genres. The Sunken Lantern (1933) by "
-        "Ursula Marmonfen got 4.7 and counts as musical and war.",
-        response_format("film", FILM),
-        checks.json_schema(FILM),
+        "With yeast, saffron and mint you make Shadra Casserole for 12 in 22 minutes. "
+        "Write the recipe as JSON with keys dish, serves, ingredients.",
+        response_format("recipe", RECIPE),
+        checks.json_schema(RECIPE),
     ),
     DemoRequest(
         "response_format: json_object",
         "chat",
-        "Farana Gallo stays 7 nights in Hotel Daro from 2036-10-07, room only. "
-        "Write the booking as JSON with keys hotel, arrival, nights.",
+        "Extract the forecast as JSON with keys sky, wind, humidity: "
+        "Iluro expects rain, -25 degrees, wind 69, humidity 0.62.",
         {"response_format": {"type": "json_object"}},
         checks.json_object,
     ),
@@ -174,10 +176,10 @@ REQUESTS = (
     DemoRequest(
         "json_schema",
         "generate",
-        "2015 saw Fading Railway by Goilmar Urban (460 pages). "
-        "Write the book as JSON with keys author, year, pages.",
-        {"json_schema": json.dumps(BOOK)},
-        checks.json_schema(BOOK),
+        "Extract the parcel as JSON with keys parcel, receiver, size (width, height), weight: "
+        "Parcel P13546 for Stefan Dradenwil is 70 wide, 131 high and weighs 24.1.",
+        {"json_schema": json.dumps(PARCEL)},
+        checks.json_schema(PARCEL),
     ),
     DemoRequest(
         "regex",
@@ -204,8 +206,8 @@ REQUESTS = (
     DemoRequest(
         "custom_params: grammar sql",
         "chat",
-        "Tables [users(id,town,seller,size),rooms(id,maker,price)]. "
-        "SQL: What is the total price of rooms with price at least 29?",
+        "Tables [players(id,town,title,length,votes),drivers(id,owner,maker,stars,age)]. "
+        "SQL: Show maker of all drivers with owner Fengo and owner not plate.",
         named("sql"),
         checks.ebnf(load("sql")[1]),
     ),
@@ -219,7 +221,7 @@ REQUESTS = (
     DemoRequest(
         "custom_params: grammar cpp",
         "chat",
-        "Write in C++: int figure(int x) returns x taken from 6 if x is even, else x taken from 9.",
+        "Write in C++: string count(string s) returns s with 'k' replaced by 'g'.",
         named("cpp"),
         checks.ebnf(load("cpp")[1]),
     ),

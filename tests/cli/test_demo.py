@@ -71,18 +71,20 @@ def ways_of(constraint):
 # What a perfect model answers, in the order of the table.
 RIGHT = [
     '{"title": "Wandering Tide", "date": "2001-03-24", "seats": 8082}',
-    '{"director": "Ursula Marmonfen", "genres": ["musical", "war"]}',
-    '{"hotel": "Hotel Daro", "arrival": "2036-10-07", "nights": 7}',
+    '{"dish": "Shadra Casserole", "serves": 12, "ingredients": ["yeast", "saffron", "mint"]}',
+    '{"sky": "rain", "wind": 69, "humidity": 0.62}',
     '{"name": "open_table", "arguments": {"again": false, "town": "Salem", "friend": "Solal"}}',
     "2033-12-17",
     "11 / n * (m - 4)",
-    '{"author": "Goilmar Urban", "year": 2015, "pages": 460}',
+    '{"parcel": "P13546", "receiver": "Stefan Dradenwil", "size": {"width": 70, "height": 131}, '
+    '"weight": 24.1}',
     "133.03",
     "(97 + b) / a",
     '<tool_call>{"name": "share_guest", "arguments": {"amount": 32, "quick": true}}</tool_call>',
-    "SELECT SUM(price) FROM rooms WHERE price >= 29",
+    "SELECT maker FROM drivers WHERE owner = 'Fengo' AND owner <> 'plate'",
     "CCC(OC)CC(N)C",
-    "int figure(int x) {\n  if (x % 2 == 0) {\n    return 6 - x;\n  }\n  return 9 - x;\n}",
+    "string count(string s) {\n  string r;\n  for (char c : s) {\n    r += c == 'k' ? 'g' : c;\n"
+    "  }\n  return r;\n}",
 ]
 
 
