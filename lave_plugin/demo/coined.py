@@ -52,7 +52,9 @@ MORE_ENDINGS = words(
     "oots ords orm orth osts otted oud ought ounds owers oxes ubs uct udge uff ugs ulk ument "
     "umn ump umpet unch unds unks urb urn urst usk usts uts utton wich yers"
 )
-"""Such as no frequent English ending is, but words end in them all the same."""
+"""Rarer ones, for the last lesson. Eighteen end held-out words too, some of them (``-ince``, ``-eon``)
+because such words had been copied wrong; a held-out word as a whole is never coined.
+"""
 
 LENGTHS = range(4, 11)
 

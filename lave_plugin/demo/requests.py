@@ -113,6 +113,7 @@ def response_format(name: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def structural_tag(begin: str, schema: dict[str, Any], end: str) -> str:
+    # A model that has never seen the tags would fill with blanks what the grammar lets be blank.
     content = {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": 1}
     tag = {"type": "tag", "begin": begin, "content": content, "end": end}
     return json.dumps({"type": "structural_tag", "format": tag})
