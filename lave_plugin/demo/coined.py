@@ -52,8 +52,8 @@ MORE_ENDINGS = words(
     "oots ords orm orth osts otted oud ought ounds owers oxes ubs uct udge uff ugs ulk ument "
     "umn ump umpet unch unds unks urb urn urst usk usts uts utton wich yers"
 )
-"""Rarer ones, for the last lesson. Eighteen end held-out words too, some of them (``-ince``, ``-eon``)
-because such words had been copied wrong; a held-out word as a whole is never coined.
+"""Rarer ones, for the last lesson. Eighteen end held-out words too, some of which (``-ince``,
+``-eon``) are here because such words had been copied wrong; no held-out word is ever coined whole.
 """
 
 LENGTHS = range(4, 11)
